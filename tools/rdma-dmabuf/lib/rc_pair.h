@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Two connected RC queue pairs on one device: the smallest RDMA set-up there is. */
+#ifndef RC_PAIR_H
+#define RC_PAIR_H
+
+#include <infiniband/verbs.h>
+
+struct rc_end {
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+};
+
+struct rc_pair {
+	struct ibv_context *ctx;
+	struct rc_end a, b;	/* each with a PD and a CQ of its own */
+	union ibv_gid gid;
+	int gid_index;
+};
+
+/* Opens @device (NULL: the first one); NULL and errno on failure. */
+struct ibv_context *rc_open(const char *device);
+
+/* Makes and connects both ends on @ctx; 0, or -1 and errno. */
+int rc_pair_init(struct rc_pair *pair, struct ibv_context *ctx);
+void rc_pair_destroy(struct rc_pair *pair);
+/* Brings both QPs through RESET to RTS again, e.g. after an error completion. */
+int rc_pair_reconnect(struct rc_pair *pair);
+
+/* One signalled work request from @end; @opcode WRITE, READ, SEND, atomics. 0 or -1 and errno. */
+int rc_post(struct rc_end *end, enum ibv_wr_opcode opcode, const struct ibv_sge *sge,
+	    uint64_t remote_addr, uint32_t rkey);
+int rc_post_atomic(struct rc_end *end, enum ibv_wr_opcode opcode, const struct ibv_sge *sge,
+		   uint64_t remote_addr, uint32_t rkey, uint64_t compare_add, uint64_t swap);
+int rc_post_recv(struct rc_end *end, const struct ibv_sge *sge);
+
+/* Waits for one completion: its status, or -1 and errno (ETIMEDOUT). */
+int rc_wait(struct rc_end *end, struct ibv_wc *wc, int timeout_ms);
+
+/* Post and wait in one; returns the completion's status. */
+int rc_do(struct rc_end *end, enum ibv_wr_opcode opcode, const struct ibv_sge *sge,
+	  uint64_t remote_addr, uint32_t rkey);
+
+#endif /* RC_PAIR_H */
