@@ -18,26 +18,32 @@ struct rc_pair {
 	int gid_index;
 };
 
-/* Opens @device (NULL: the first one); NULL and errno on failure. */
+/* Opens @device (NULL: the first one); NULL and errno on failure, ENODEV: no such device. */
 struct ibv_context *rc_open(const char *device);
 
-/* Makes and connects both ends on @ctx; 0, or -1 and errno. */
+/* Makes and connects both ends on @ctx, which stays the caller's; 0, or -1 and errno. */
 int rc_pair_init(struct rc_pair *pair, struct ibv_context *ctx);
+/* The same on a GID of the caller's choice; -1: the one that rc_pair_init() takes. */
+int rc_pair_init_gid(struct rc_pair *pair, struct ibv_context *ctx, int gid_index);
 void rc_pair_destroy(struct rc_pair *pair);
 /* Brings both QPs through RESET to RTS again, e.g. after an error completion. */
 int rc_pair_reconnect(struct rc_pair *pair);
 
-/* One signalled work request from @end; @opcode WRITE, READ, SEND, atomics. 0 or -1 and errno. */
+/* The call that failed last in this thread, for messages: "ibv_create_qp" */
+const char *rc_failed_call(void);
+
+/* One signalled work request from @end; @opcode WRITE, READ, SEND. 0, or -1 and errno. */
 int rc_post(struct rc_end *end, enum ibv_wr_opcode opcode, const struct ibv_sge *sge,
 	    uint64_t remote_addr, uint32_t rkey);
+/* The same for FETCH_AND_ADD (@compare_add is added) and CMP_AND_SWP. */
 int rc_post_atomic(struct rc_end *end, enum ibv_wr_opcode opcode, const struct ibv_sge *sge,
 		   uint64_t remote_addr, uint32_t rkey, uint64_t compare_add, uint64_t swap);
 int rc_post_recv(struct rc_end *end, const struct ibv_sge *sge);
 
-/* Waits for one completion: its status, or -1 and errno (ETIMEDOUT). */
+/* Waits for one completion: its enum ibv_wc_status, or -1 and errno (ETIMEDOUT). */
 int rc_wait(struct rc_end *end, struct ibv_wc *wc, int timeout_ms);
 
-/* Post and wait in one; returns the completion's status. */
+/* Post and wait in one, with a timeout of 30 s; returns as rc_wait() does. */
 int rc_do(struct rc_end *end, enum ibv_wr_opcode opcode, const struct ibv_sge *sge,
 	  uint64_t remote_addr, uint32_t rkey);
 
