@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rig.h"
+#include "sim.h"
+#include "tap.h"
+
+void rig_up(struct rig *rig)
+{
+	int sim = sim_open();
+
+	if (sim < 0)
+		tap_skip_all("no vramsim");
+	close(sim);
+	*rig = (struct rig){ .ctx = rc_open(RIG_DEVICE) };
+	if (!rig->ctx)
+		tap_skip_all("no %s: %s", RIG_DEVICE, strerror(errno));
+	rig->driver_id = uverbs_driver_id(rig->ctx);
+	if (rig->driver_id < 0)
+		bail("%s answers to no driver id", RIG_DEVICE);
+	if (rc_pair_init(&rig->pair, rig->ctx))
+		bail("rc_pair_init: %s", strerror(errno));
+	rig->host = aligned_alloc(4096, RIG_HOST_SIZE);
+	if (!rig->host)
+		bail("no memory");
+	rig->host_mr = ibv_reg_mr(rig->pair.a.pd, rig->host, RIG_HOST_SIZE, RIG_ACCESS);
+	if (!rig->host_mr)
+		bail("ibv_reg_mr: %s", strerror(errno));
+}
+
+void rig_down(struct rig *rig)
+{
+	ibv_dereg_mr(rig->host_mr);
+	free(rig->host);
+	rc_pair_destroy(&rig->pair);
+	ibv_close_device(rig->ctx);
+}
+
+struct mr_reg rig_reg_args(struct rig *rig, int fd, uint64_t offset, uint64_t length,
+			   uint64_t iova, uint32_t access)
+{
+	return (struct mr_reg){
+		.pd = rig->pair.b.pd,
+		.driver_id = rig->driver_id,
+		.offset = offset,
+		.length = length,
+		.iova = iova,
+		.fd = fd,
+		.access = access,
+	};
+}
+
+int rig_reg(struct rig *rig, int fd, uint64_t offset, uint64_t length, uint64_t iova,
+	    struct mr *mr)
+{
+	struct mr_reg reg = rig_reg_args(rig, fd, offset, length, iova, RIG_ACCESS);
+
+	return mr_reg(&reg, mr);
+}
+
+static int transfer(struct rig *rig, enum ibv_wr_opcode opcode, const struct mr *mr,
+		    uint64_t addr, uint32_t length)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)rig->host,
+		.length = length,
+		.lkey = rig->host_mr->lkey,
+	};
+	int status = rc_do(&rig->pair.a, opcode, &sge, addr, mr->rkey);
+
+	if (status && rc_pair_reconnect(&rig->pair))
+		bail("rc_pair_reconnect: %s", strerror(errno));
+	return status;
+}
+
+int rig_write(struct rig *rig, const struct mr *mr, uint64_t addr, const void *from,
+	      uint32_t length)
+{
+	memcpy(rig->host, from, length);
+	return transfer(rig, IBV_WR_RDMA_WRITE, mr, addr, length);
+}
+
+int rig_read(struct rig *rig, const struct mr *mr, uint64_t addr, void *to, uint32_t length)
+{
+	int status = transfer(rig, IBV_WR_RDMA_READ, mr, addr, length);
+
+	memcpy(to, rig->host, length);
+	return status;
+}
+
+struct dmabuf *rig_vram(uint64_t size, const struct dmabuf_opts *opts)
+{
+	struct dmabuf *buf = dmabuf_alloc("vramsim", size, opts);
+
+	if (!buf)
+		bail("%" PRIu64 " bytes of vramsim: %s", size, strerror(errno));
+	return buf;
+}
+
+bool rig_works(struct rig *rig, const struct mr *mr, uint64_t iova, struct dmabuf *buf,
+	       uint64_t offset, uint32_t length)
+{
+	static uint64_t state = 1;
+	uint8_t *sent = malloc(length), *seen = calloc(1, length);
+	bool good = false;
+	int status;
+
+	if (!sent || !seen)
+		bail("no memory");
+	for (uint32_t i = 0; i < length; i++)
+		sent[i] = random_next(&state);
+
+	status = rig_write(rig, mr, iova, sent, length);
+	if (status) {
+		diag("  WRITE: status %d (%s)", status, ibv_wc_status_str(status));
+		goto out;
+	}
+	if (dmabuf_read(buf, offset, seen, length)) {
+		diag("  exporter's view: %s", strerror(errno));
+		goto out;
+	}
+	if (memcmp(sent, seen, length)) {
+		diag("  the exporter does not see what was written");
+		goto out;
+	}
+	memset(seen, 0, length);
+	status = rig_read(rig, mr, iova, seen, length);
+	if (status)
+		diag("  READ: status %d (%s)", status, ibv_wc_status_str(status));
+	else if (memcmp(sent, seen, length))
+		diag("  READ brings other bytes than were written");
+	else
+		good = true;
+out:
+	free(sent);
+	free(seen);
+	return good;
+}
+
+uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000ull + ts.tv_nsec / 1000000;
+}
+
+/* Marsaglia's xorshift64*; zero would stay zero. */
+uint64_t random_next(uint64_t *state)
+{
+	uint64_t x = *state ? *state : 1;
+
+	x ^= x >> 12;
+	x ^= x << 25;
+	x ^= x >> 27;
+	*state = x;
+	return x * 0x2545f4914f6cdd1dull >> 16;
+}
+
+uint64_t option_number(int argc, char **argv, const char *name, uint64_t otherwise)
+{
+	for (int i = 1; i < argc; i++) {
+		char *end;
+		uint64_t number;
+
+		if (strncmp(argv[i], "--", 2) || strcmp(argv[i] + 2, name))
+			continue;
+		if (i + 1 == argc)
+			bail("%s needs a number", argv[i]);
+		number = strtoull(argv[i + 1], &end, 0);
+		if (!*argv[i + 1] || *end)
+			bail("%s %s: not a number", argv[i], argv[i + 1]);
+		return number;
+	}
+	return otherwise;
+}
+
+uint64_t random_seed(int argc, char **argv)
+{
+	uint64_t seed = option_number(argc, argv, "seed", time(NULL) ^ (uint64_t)getpid() << 32);
+
+	diag("seed %" PRIu64 " (--seed %" PRIu64 " repeats it)", seed, seed);
+	return seed;
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <xf86drm.h>
+
+#include "sim.h"
+#include "tap.h"
+
+#define RENDER_FIRST	128	/* DRM gives render nodes the minors from here */
+#define RENDER_END	192
+
+static bool is_vramsim(int fd)
+{
+	struct drm_vramsim_info info = { 0 };
+	drmVersionPtr version = drmGetVersion(fd);
+	bool ours = version && !strcmp(version->name, "vramsim");
+
+	drmFreeVersion(version);
+	return ours && !ioctl(fd, DRM_IOCTL_VRAMSIM_INFO, &info);
+}
+
+int sim_open(void)
+{
+	char path[32];
+
+	for (int minor = RENDER_FIRST; minor < RENDER_END; minor++) {
+		int fd;
+
+		snprintf(path, sizeof(path), "/dev/dri/renderD%d", minor);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		if (is_vramsim(fd))
+			return fd;
+		close(fd);
+	}
+	return -1;
+}
+
+static int call(const struct dmabuf *buf, unsigned long request, void *arg)
+{
+	return ioctl(dmabuf_drm_fd(buf), request, arg) ? errno : 0;
+}
+
+int sim_gem_info(const struct dmabuf *buf, struct drm_vramsim_gem_info *info)
+{
+	*info = (struct drm_vramsim_gem_info){ .handle = dmabuf_handle(buf) };
+	return call(buf, DRM_IOCTL_VRAMSIM_GEM_INFO, info);
+}
+
+int sim_move(const struct dmabuf *buf, uint32_t placement, uint32_t flags, uint32_t fence_ms)
+{
+	struct drm_vramsim_gem_move move = {
+		.handle = dmabuf_handle(buf),
+		.placement = placement,
+		.flags = flags,
+		.fence_ms = fence_ms,
+	};
+
+	return call(buf, DRM_IOCTL_VRAMSIM_GEM_MOVE, &move);
+}
+
+int sim_revoke(const struct dmabuf *buf)
+{
+	struct drm_vramsim_gem_revoke revoke = { .handle = dmabuf_handle(buf) };
+
+	return call(buf, DRM_IOCTL_VRAMSIM_GEM_REVOKE, &revoke);
+}
+
+int sim_fence(const struct dmabuf *buf, uint32_t fence_ms)
+{
+	struct drm_vramsim_gem_fence fence = {
+		.handle = dmabuf_handle(buf),
+		.fence_ms = fence_ms,
+	};
+
+	return call(buf, DRM_IOCTL_VRAMSIM_GEM_FENCE, &fence);
+}
+
+int sim_inject(const struct dmabuf *buf, uint32_t step, uint32_t count, uint32_t error)
+{
+	struct drm_vramsim_inject inject = {
+		.handle = dmabuf_handle(buf),
+		.step = step,
+		.nth = 1,
+		.count = count,
+		.error = error,
+	};
+
+	return call(buf, DRM_IOCTL_VRAMSIM_INJECT, &inject);
+}
+
+static uint32_t count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	uint32_t fds = 0;
+
+	if (!dir)
+		bail("/proc/self/fd: %s", strerror(errno));
+	while (readdir(dir))
+		fds++;
+	closedir(dir);
+	return fds;
+}
+
+void counters_get(struct counters *now)
+{
+	struct drm_vramsim_info info = { 0 };
+	int fd = sim_open();
+
+	if (fd < 0 || ioctl(fd, DRM_IOCTL_VRAMSIM_INFO, &info))
+		bail("no vramsim to ask for its counters: %s", strerror(errno));
+	close(fd);
+	*now = (struct counters){
+		.vram_free = info.vram_free,
+		.objects = info.objects,
+		.attached = info.attached,
+		.mapped = info.mapped,
+		.pinned = info.pinned,
+		.vmapped = info.vmapped,
+		.exported = info.exported,
+		.fds = count_fds(),
+	};
+}
+
+static void name_differences(const struct counters *start, const struct counters *now)
+{
+	static const struct {
+		const char *name;
+		size_t at;
+	} fields[] = {
+#define FIELD(f) { #f, offsetof(struct counters, f) }
+		FIELD(objects), FIELD(attached), FIELD(mapped), FIELD(pinned),
+		FIELD(vmapped), FIELD(exported), FIELD(fds),
+#undef FIELD
+	};
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+		uint32_t was = *(const uint32_t *)((const char *)start + fields[i].at);
+		uint32_t is_now = *(const uint32_t *)((const char *)now + fields[i].at);
+
+		if (was != is_now)
+			diag("  counter %s: was %u, is %u", fields[i].name, was, is_now);
+	}
+	if (start->vram_free != now->vram_free)
+		diag("  counter vram_free: was %" PRIu64 ", is %" PRIu64,
+		     start->vram_free, now->vram_free);
+}
+
+static bool same(const struct counters *a, const struct counters *b)
+{
+	return a->vram_free == b->vram_free && a->objects == b->objects &&
+	       a->attached == b->attached && a->mapped == b->mapped &&
+	       a->pinned == b->pinned && a->vmapped == b->vmapped &&
+	       a->exported == b->exported && a->fds == b->fds;
+}
+
+bool counters_back(const struct counters *start, int timeout_ms)
+{
+	struct counters now;
+
+	for (counters_get(&now); !same(start, &now) && timeout_ms > 0; timeout_ms -= 50) {
+		usleep(50 * 1000);
+		counters_get(&now);
+	}
+	if (same(start, &now))
+		return true;
+	name_differences(start, &now);
+	return false;
+}

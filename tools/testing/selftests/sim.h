@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What a test asks of vramsim, and what vramsim counts.
+ * Functions return 0 or a positive errno unless they say otherwise.
+ */
+#ifndef SELFTESTS_SIM_H
+#define SELFTESTS_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <drm/vramsim_drm.h>
+
+#include "dmabuf_alloc.h"
+
+/* An open render node of vramsim, or -1. */
+int sim_open(void);
+
+int sim_gem_info(const struct dmabuf *buf, struct drm_vramsim_gem_info *info);
+/* @placement: VRAMSIM_PLACEMENT_*, @flags: VRAMSIM_MOVE_* */
+int sim_move(const struct dmabuf *buf, uint32_t placement, uint32_t flags, uint32_t fence_ms);
+int sim_revoke(const struct dmabuf *buf);
+int sim_fence(const struct dmabuf *buf, uint32_t fence_ms);
+/* Lets the next @count calls of @step fail with @error; 0 takes it back. */
+int sim_inject(const struct dmabuf *buf, uint32_t step, uint32_t count, uint32_t error);
+
+/* What must be as before when a test has cleaned up. */
+struct counters {
+	uint64_t vram_free;
+	uint32_t objects, attached, mapped, pinned, vmapped, exported;
+	uint32_t fds;			/* of this process */
+};
+
+/* Bails out if there is no vramsim. */
+void counters_get(struct counters *now);
+/*
+ * True if all are as in @start.  What a killed process held is freed a moment
+ * after its end, so it looks again for up to @timeout_ms; names what differs.
+ */
+bool counters_back(const struct counters *start, int timeout_ms);
+
+#endif /* SELFTESTS_SIM_H */
