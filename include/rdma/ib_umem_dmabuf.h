@@ -119,14 +119,12 @@ struct ib_umem_dmabuf_info {
  * @length: bytes in it
  * @pos: bytes of the window before it
  * @sg: private to ib_umem_dmabuf_next_run()
- * @sg_pos: private to ib_umem_dmabuf_next_run()
  */
 struct ib_umem_dmabuf_run {
 	u64 dma;
 	u64 length;
 	u64 pos;
 	struct scatterlist *sg;
-	u64 sg_pos;
 };
 
 /**
@@ -189,7 +187,8 @@ u64 ib_umem_dmabuf_find_best_pgsz(const struct ib_umem_dmabuf *umem_dmabuf,
 
 struct dma_buf *ib_umem_dmabuf_get_window(struct ib_device *device, int fd,
 					  u64 offset, u64 length);
-int ib_umem_dmabuf_wait_fences(struct dma_buf *dmabuf);
+int ib_umem_dmabuf_wait_fences(struct ib_device *device,
+			       struct dma_buf *dmabuf);
 int ib_umem_dmabuf_refuse(struct ib_device *device, const char *layer,
 			  long err);
 enum ib_umem_dmabuf_pin_policy ib_umem_dmabuf_pin_policy(void);
