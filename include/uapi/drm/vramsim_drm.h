@@ -2,7 +2,7 @@
 #ifndef _UAPI_VRAMSIM_DRM_H_
 #define _UAPI_VRAMSIM_DRM_H_
 
-#include "drm.h"
+#include <drm/drm.h>
 
 #if defined(__cplusplus)
 extern "C" {
@@ -33,6 +33,7 @@ extern "C" {
 #define VRAMSIM_PLACEMENT_NONE		0	/* revoked: no memory at all */
 #define VRAMSIM_PLACEMENT_VRAM		1
 #define VRAMSIM_PLACEMENT_SYSTEM	2
+#define VRAMSIM_PLACEMENT_FOREIGN	3	/* imported: its exporter knows */
 
 /* Default policy of an instance, see the module parameter "policy" */
 #define VRAMSIM_POLICY_IN_PLACE		0	/* pin VRAM where it is */
@@ -50,7 +51,8 @@ extern "C" {
  * @pinned: pins over all buffers (out)
  * @vmapped: kernel CPU mappings over all buffers (out)
  * @exported: buffers that have a dma-buf at the moment (out)
- * @pad: must be zero
+ * @violations: times that an importer kept its mapping through a move_notify,
+ *	against the rules; 0 is the only good value (out)
  * @moves: placement changes since the module was loaded (out)
  * @evictions: moves that the allocator asked for, to make room (out)
  * @revokes: buffers revoked since the module was loaded (out)
@@ -66,19 +68,28 @@ struct drm_vramsim_info {
 	__u32 pinned;
 	__u32 vmapped;
 	__u32 exported;
-	__u32 pad;
+	__u32 violations;
 	__u64 moves;
 	__u64 evictions;
 	__u64 revokes;
 };
 
-/* drm_vramsim_gem_create.flags */
+/*
+ * drm_vramsim_gem_create.flags
+ *
+ * A scattered buffer has its segments in pseudo-random order, none right after
+ * its neighbour.  A sparse one is for translation only: its segments share a
+ * small window of VRAM, and there is no access for the CPU; it needs a BAR.  An
+ * uncleared one keeps what the memory held, also when it is revoked: for
+ * buffers so big that nobody wants to touch all of them; CAP_SYS_ADMIN.
+ */
 #define VRAMSIM_CREATE_STATIC		(1 << 0) /* export without pin and move_notify */
 #define VRAMSIM_CREATE_NO_VMAP		(1 << 1) /* the kernel cannot map it for the CPU */
-#define VRAMSIM_CREATE_SCATTER		(1 << 2) /* segments in pseudo-random order, never adjacent */
-#define VRAMSIM_CREATE_SPARSE		(1 << 3) /* translation only: VRAM addresses repeat, no CPU access */
+#define VRAMSIM_CREATE_SCATTER		(1 << 2) /* segments never adjacent */
+#define VRAMSIM_CREATE_SPARSE		(1 << 3) /* VRAM addresses repeat */
 #define VRAMSIM_CREATE_NO_P2P		(1 << 4) /* importers never get bus addresses of VRAM */
 #define VRAMSIM_CREATE_LOCKED		(1 << 5) /* never moved on another buffer's behalf */
+#define VRAMSIM_CREATE_UNCLEARED	(1 << 6) /* keeps what the memory held */
 
 /* drm_vramsim_gem_create.pin */
 #define VRAMSIM_PIN_ALLOW		0	/* as the device's policy says */
@@ -88,14 +99,20 @@ struct drm_vramsim_info {
 /**
  * struct drm_vramsim_gem_create - create a buffer, zero filled
  * @size: bytes, rounded up to whole pages by the driver (in, out)
- * @segment_size: longest run of adjacent bytes in a mapping, a multiple of the
- *	page size; 0: as the allocator finds it (in)
+ * @segment_size: longest segment of a mapping, a multiple of the page size; 0:
+ *	as the allocator finds it (in)
  * @placement: VRAMSIM_PLACEMENT_VRAM or _SYSTEM (in)
  * @flags: VRAMSIM_CREATE_* (in)
  * @pin: VRAMSIM_PIN_* (in)
  * @seed: order of the segments with VRAMSIM_CREATE_SCATTER (in)
  * @handle: GEM handle (out)
  * @pad: must be zero
+ *
+ * Other buffers are moved out of VRAM if need be.
+ *
+ * -EINVAL for wrong arguments, -ENOSPC without room in VRAM, -ENOMEM, -E2BIG
+ * for more than 2^24 segments, -EOPNOTSUPP for a sparse buffer without BAR,
+ * -EACCES for an uncleared one without CAP_SYS_ADMIN.
  */
 struct drm_vramsim_gem_create {
 	__u64 size;
@@ -114,7 +131,7 @@ struct drm_vramsim_gem_create {
  * @pad: must be zero
  * @offset: offset for mmap() on the render node (out)
  *
- * -EOPNOTSUPP for a sparse buffer.
+ * -EOPNOTSUPP for a sparse buffer, -EINVAL for an imported one.
  */
 struct drm_vramsim_gem_mmap {
 	__u32 handle;
@@ -134,6 +151,7 @@ struct drm_vramsim_gem_mmap {
  * @vmapped: kernel CPU mappings (out)
  * @segments: segments that a mapping has in the current placement (out)
  * @revoked: 1 after VRAMSIM_GEM_REVOKE (out)
+ * @pad: zero (out)
  * @dmabuf_inode: inode number of the dma-buf, 0 if never exported (out)
  * @moves: placement changes (out)
  * @notifies: move_notify calls made (out)
@@ -182,7 +200,7 @@ struct drm_vramsim_gem_access {
 };
 
 /* drm_vramsim_gem_move.flags */
-#define VRAMSIM_MOVE_SHUFFLE		(1 << 0) /* to other addresses, even in the same placement */
+#define VRAMSIM_MOVE_SHUFFLE		(1 << 0) /* always to other addresses */
 #define VRAMSIM_MOVE_NOTIFY_ONLY	(1 << 1) /* tell the importers, move nothing */
 
 /**
@@ -192,10 +210,15 @@ struct drm_vramsim_gem_access {
  * @flags: VRAMSIM_MOVE_* (in)
  * @fence_ms: the copy takes that long: until then the buffer carries an
  *	exclusive fence, and the data is where importers find it when the
- *	fence has signalled (in)
+ *	fence has signalled; 0: no fence; at most 600000 (in)
  * @segment_size: new segment size, 0: as before (in)
  *
- * -EBUSY if the buffer is pinned, -ENODEV if revoked, -ENOSPC without room.
+ * Waits for earlier fences first.  VRAMSIM_MOVE_NOTIFY_ONLY goes with no other
+ * argument than the handle.
+ *
+ * -EBUSY if the buffer is pinned, mapped by the kernel, or kept mapped by an
+ * importer; -ENODEV if revoked, -ENOSPC without room, -EOPNOTSUPP for a sparse
+ * buffer to system memory, -EINVAL for wrong arguments and imported buffers.
  */
 struct drm_vramsim_gem_move {
 	__u32 handle;
@@ -212,7 +235,8 @@ struct drm_vramsim_gem_move {
  *
  * Calls move_notify of all importers, pinned ones included; later maps and
  * pins fail with -ENODEV.  The memory is overwritten with 0x5a and given back
- * as soon as no pin, map or kernel CPU mapping is left.
+ * as soon as no pin, map or kernel CPU mapping is left.  Does nothing more the
+ * second time.  Waits for fences first.
  */
 struct drm_vramsim_gem_revoke {
 	__u32 handle;
@@ -222,7 +246,9 @@ struct drm_vramsim_gem_revoke {
 /**
  * struct drm_vramsim_gem_fence - put an exclusive fence on a buffer
  * @handle: GEM handle (in)
- * @fence_ms: signals after that time (in)
+ * @fence_ms: signals after that time, at most 600000 (in)
+ *
+ * Waits for earlier fences first.  -ENODEV if the buffer is revoked.
  */
 struct drm_vramsim_gem_fence {
 	__u32 handle;
@@ -236,7 +262,7 @@ struct drm_vramsim_gem_fence {
 #define VRAMSIM_INJECT_VMAP		3
 #define VRAMSIM_INJECT_NOTIFY_IN_ATTACH	4	/* no failure: a move_notify inside attach */
 #define VRAMSIM_INJECT_NOTIFY_IN_PIN	5	/* no failure: a move_notify inside pin */
-#define VRAMSIM_INJECT_SHORT_MAP	6	/* no failure: drops the last segment of the table */
+#define VRAMSIM_INJECT_SHORT_MAP	6	/* no failure: drops the last segment */
 #define VRAMSIM_INJECT_PIN_QUOTA	7	/* pins of this device: -ENOMEM above @nth pages */
 #define VRAMSIM_INJECT_STEPS		8
 
@@ -246,8 +272,12 @@ struct drm_vramsim_gem_fence {
  * @step: VRAMSIM_INJECT_* (in)
  * @nth: the first call that is hit, counted from this one on, 1 is the next (in)
  * @count: calls that are hit from there on, 0 takes the injection back (in)
- * @error: positive errno to fail with; also codes above 511 are allowed (in)
+ * @error: positive errno to fail with, up to 4095; 0 where the step does not
+ *	fail (in)
  * @pad: must be zero
+ *
+ * A new call for the same step replaces the old one.  A @count of 0xffffffff
+ * means all calls.  Without handle it needs CAP_SYS_ADMIN (-EACCES).
  */
 struct drm_vramsim_inject {
 	__u32 handle;
@@ -274,7 +304,7 @@ struct drm_vramsim_segment {
  * @count: room in @ptr (in), segments there are (out)
  * @ptr: array of &struct drm_vramsim_segment (in)
  *
- * Needs CAP_SYS_ADMIN, since it shows addresses.
+ * Needs CAP_SYS_ADMIN (-EACCES), since it shows addresses.
  */
 struct drm_vramsim_segments {
 	__u32 handle;

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Fences that signal after a given time, and on the way do what a GPU's copy
+ * engine does: the data of a moved buffer arrives at its new place just before
+ * the fence signals, and not earlier. Whoever does not wait reads old bytes.
+ *
+ * The work takes no reservation lock, so a waiter may hold it. Until it has
+ * run, nobody may move the buffer again or take its memory: they wait for the
+ * fence first.
+ */
+
+#include <linux/dma-fence.h>
+#include <linux/dma-resv.h>
+#include <linux/module.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include <drm/drm_drv.h>
+
+#include "vramsim_drv.h"
+
+/**
+ * struct vramsim_fence - a fence and its work
+ * @base: the fence
+ * @lock: the fence's lock
+ * @work: runs when the time is over
+ * @ms: the time
+ * @bo: buffer that the fence is on, with a reference until the work has run
+ * @from: where the data comes from, NULL if there is nothing to copy
+ * @link: in vramsim_device.fences, until the work runs
+ */
+struct vramsim_fence {
+	struct dma_fence base;
+	spinlock_t lock; /* for the dma_fence core */
+	struct delayed_work work;
+	u32 ms;
+	struct vramsim_bo *bo;
+	struct vramsim_mem *from;
+	struct list_head link;
+};
+
+static struct workqueue_struct *vramsim_wq;
+
+static const char *vramsim_fence_driver_name(struct dma_fence *fence)
+{
+	return "vramsim";
+}
+
+static const char *vramsim_fence_timeline_name(struct dma_fence *fence)
+{
+	return "copy";
+}
+
+static void vramsim_fence_free(struct rcu_head *rcu)
+{
+	struct dma_fence *base = container_of(rcu, struct dma_fence, rcu);
+
+	kfree(container_of(base, struct vramsim_fence, base));
+	/* vramsim_fence_exit() waits until this function has returned. */
+	module_put(THIS_MODULE);
+}
+
+static void vramsim_fence_release(struct dma_fence *base)
+{
+	call_rcu(&base->rcu, vramsim_fence_free);
+}
+
+static const struct dma_fence_ops vramsim_fence_ops = {
+	.get_driver_name = vramsim_fence_driver_name,
+	.get_timeline_name = vramsim_fence_timeline_name,
+	.release = vramsim_fence_release,
+};
+
+static void vramsim_fence_work(struct work_struct *work)
+{
+	struct vramsim_fence *fence = container_of(to_delayed_work(work),
+						   struct vramsim_fence, work);
+	struct vramsim_bo *bo = fence->bo;
+	struct vramsim_device *vdev = vramsim_bo_device(bo);
+	int ret;
+
+	spin_lock(&vdev->fence_lock);
+	list_del(&fence->link);
+	spin_unlock(&vdev->fence_lock);
+
+	if (fence->from) {
+		ret = vramsim_mem_copy(vdev, bo->mem, fence->from);
+		if (ret)
+			dma_fence_set_error(&fence->base, ret);
+		vramsim_mem_free(vdev, fence->from);
+	}
+	dma_fence_signal(&fence->base);
+	drm_gem_object_put(&bo->base);
+	drm_dev_put(&vdev->drm);
+	dma_fence_put(&fence->base);
+}
+
+/**
+ * vramsim_fence_create - make a fence, do not start it yet
+ * @bo: buffer to put it on
+ * @ms: milliseconds from the start to the signal
+ *
+ * Return: the fence, for vramsim_fence_start() or vramsim_fence_cancel(); NULL
+ * without memory.
+ */
+struct vramsim_fence *vramsim_fence_create(struct vramsim_bo *bo, u32 ms)
+{
+	struct vramsim_fence *fence = kzalloc(sizeof(*fence), GFP_KERNEL);
+
+	if (!fence)
+		return NULL;
+	__module_get(THIS_MODULE);
+	spin_lock_init(&fence->lock);
+	INIT_DELAYED_WORK(&fence->work, vramsim_fence_work);
+	fence->ms = ms;
+	fence->bo = bo;
+	dma_fence_init(&fence->base, &vramsim_fence_ops, &fence->lock,
+		       dma_fence_context_alloc(1), 1);
+	return fence;
+}
+
+/**
+ * vramsim_fence_cancel - throw away a fence that was not started
+ * @fence: fence
+ */
+void vramsim_fence_cancel(struct vramsim_fence *fence)
+{
+	dma_fence_put(&fence->base);
+}
+
+/**
+ * vramsim_fence_start - put the fence on its buffer and let its time run
+ * @fence: from vramsim_fence_create(); belongs to its work from now on
+ * @from: memory whose contents go to where the buffer is, and which is freed
+ *	after that; NULL if there is nothing to copy
+ *
+ * The buffer's reservation lock is held, and no earlier fence is pending.
+ */
+void vramsim_fence_start(struct vramsim_fence *fence, struct vramsim_mem *from)
+{
+	struct vramsim_bo *bo = fence->bo;
+	struct vramsim_device *vdev = vramsim_bo_device(bo);
+
+	drm_gem_object_get(&bo->base);
+	drm_dev_get(&vdev->drm);
+	fence->from = from;
+	dma_resv_add_excl_fence(bo->base.resv, &fence->base);
+
+	spin_lock(&vdev->fence_lock);
+	list_add_tail(&fence->link, &vdev->fences);
+	queue_delayed_work(vramsim_wq, &fence->work, msecs_to_jiffies(fence->ms));
+	spin_unlock(&vdev->fence_lock);
+}
+
+/**
+ * vramsim_fence_expire_all - let all fences of a device signal now
+ * @vdev: device that starts no new ones
+ */
+void vramsim_fence_expire_all(struct vramsim_device *vdev)
+{
+	struct vramsim_fence *fence;
+
+	spin_lock(&vdev->fence_lock);
+	list_for_each_entry(fence, &vdev->fences, link)
+		/* One that runs already must not be queued a second time. */
+		if (cancel_delayed_work(&fence->work))
+			queue_delayed_work(vramsim_wq, &fence->work, 0);
+	spin_unlock(&vdev->fence_lock);
+	flush_workqueue(vramsim_wq);
+}
+
+/**
+ * vramsim_fence_init - module start
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int vramsim_fence_init(void)
+{
+	vramsim_wq = alloc_workqueue("vramsim", WQ_UNBOUND, 0);
+	return vramsim_wq ? 0 : -ENOMEM;
+}
+
+/**
+ * vramsim_fence_exit - module end, when no fence is left
+ *
+ * Each fence holds a reference on the module, so all that can still run is
+ * the end of the last work and of the last RCU callback.
+ */
+void vramsim_fence_exit(void)
+{
+	destroy_workqueue(vramsim_wq);
+	rcu_barrier();
+}
