@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What `rdma resource show mr -dd` says of a dma-buf MR, that a dump may run while
+ * MRs come and go, and that an MR leaves no reference to its process behind.
+ *
+ *	test_rxe_restrack [--mrs N]
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rig.h"
+#include "sim.h"
+#include "tap.h"
+
+#define SIZE	(16 * KIB)
+#define OFFSET	4096
+
+/* The line of our one dma-buf MR. */
+static void show(char *line, size_t size)
+{
+	FILE *pipe = popen("rdma -dd resource show mr", "r");
+
+	if (!pipe)
+		bail("popen: %s", strerror(errno));
+	line[0] = '\0';
+	while (fgets(line, size, pipe))
+		if (strstr(line, "dmabuf_"))
+			break;
+	while (fgetc(pipe) != EOF)
+		;
+	if (pclose(pipe))
+		bail("`rdma -dd resource show mr` failed");
+	if (!strstr(line, "dmabuf_"))
+		line[0] = '\0';
+}
+
+static bool says(const char *line, const char *name, const char *value)
+{
+	char want[128];
+
+	snprintf(want, sizeof(want), "%s %s ", name, value);
+	return strstr(line, want);
+}
+
+static bool says_number(const char *line, const char *name, uint64_t value)
+{
+	char digits[32];
+
+	snprintf(digits, sizeof(digits), "%llu", (unsigned long long)value);
+	return says(line, name, digits);
+}
+
+static void check_attributes(struct rig *rig)
+{
+	struct dmabuf *buf = rig_vram(SIZE, NULL);
+	uint8_t byte = 1;
+	char line[1024];
+	struct mr mr;
+
+	if (rig_reg(rig, dmabuf_fd(buf), OFFSET, SIZE - OFFSET, 0, &mr))
+		bail("register");
+	if (rig_write(rig, &mr, 0, &byte, 1))
+		bail("WRITE");
+	show(line, sizeof(line));
+	diag("%s", line);
+	ok(says(line, "dmabuf_exporter", "vramsim"), "the exporter is shown");
+	ok(says_number(line, "dmabuf_inode", dmabuf_inode(buf)), "the dma-buf's inode");
+	ok(says_number(line, "dmabuf_offset", OFFSET), "the offset");
+	ok(says_number(line, "mrlen", SIZE - OFFSET), "the length");
+	ok(says(line, "dmabuf_state", "pinned"), "the state");
+	ok(says_number(line, "dmabuf_copies", 1) && says_number(line, "dmabuf_bytes", 1),
+	   "what the CPU has copied");
+	if (sim_revoke(buf))
+		bail("revoke");
+	show(line, sizeof(line));
+	ok(says(line, "dmabuf_state", "revoked"), "a revoke is shown");
+	mr_dereg(&mr);
+	show(line, sizeof(line));
+	ok(!line[0], "the MR is gone after dereg");
+	dmabuf_free(buf);
+}
+
+static pid_t dump_in_a_loop(void)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		bail("fork: %s", strerror(errno));
+	if (!pid) {
+		setpgid(0, 0);
+		execlp("sh", "sh", "-c",
+		       "while rdma -dd resource show mr > /dev/null; do :; done", NULL);
+		_exit(127);
+	}
+	setpgid(pid, pid);
+	return pid;
+}
+
+static void check_race(struct rig *rig, uint64_t mrs)
+{
+	struct dmabuf *buf = rig_vram(SIZE, NULL);
+	pid_t dumper = dump_in_a_loop();
+	uint64_t done = 0;
+	int status;
+
+	for (; done < mrs; done++) {
+		struct mr mr;
+
+		if (rig_reg(rig, dmabuf_fd(buf), 0, SIZE, 0, &mr) || mr_dereg(&mr))
+			break;
+	}
+	is(done, mrs, "MRs come and go while others look");
+	ok(!waitpid(dumper, &status, WNOHANG), "the dumps go on to the end");
+	kill(-dumper, SIGKILL);
+	waitpid(dumper, NULL, 0);
+	dmabuf_free(buf);
+}
+
+/* Objects of a slab cache that are in use, or -1. */
+static long slab_objects(const char *cache)
+{
+	FILE *file = fopen("/proc/slabinfo", "r");
+	char line[512], name[64];
+	long objects, found = -1;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "%63s %ld", name, &objects) == 2 && !strcmp(name, cache))
+			found = objects;
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static int register_once(void)
+{
+	struct ibv_context *ctx = rc_open(RIG_DEVICE);
+	struct dmabuf *buf = dmabuf_alloc("vramsim", SIZE, NULL);
+	struct ibv_pd *pd = ctx ? ibv_alloc_pd(ctx) : NULL;
+	struct mr_reg reg = { .pd = pd, .length = SIZE, .access = RIG_ACCESS };
+	struct mr mr;
+
+	if (!buf || !pd)
+		return 1;
+	reg.driver_id = uverbs_driver_id(ctx);
+	reg.fd = dmabuf_fd(buf);
+	return mr_reg(&reg, &mr) || mr_dereg(&mr);
+}
+
+static void check_tasks(void)
+{
+	enum { PROCESSES = 300 };
+	const char *name = "no task_struct is left behind";
+	int failed = 0;
+	long before;
+
+	if (!access("/sys/kernel/debug/kmemleak", F_OK)) {
+		skip(name, "KASAN holds freed objects back; kmemleak finds the leak here");
+		return;
+	}
+	before = slab_objects("task_struct");
+	if (before < 0) {
+		skip(name, "no /proc/slabinfo");
+		return;
+	}
+	for (int i = 0; i < PROCESSES; i++) {
+		int status;
+		pid_t pid = fork();
+
+		if (pid < 0)
+			bail("fork: %s", strerror(errno));
+		if (!pid)
+			_exit(register_once());
+		waitpid(pid, &status, 0);
+		failed += !!status;
+	}
+	is(failed, 0, "%d processes register and deregister", PROCESSES);
+	sleep(1);
+	diag("task_struct: %ld before, %ld after", before, slab_objects("task_struct"));
+	ok(slab_objects("task_struct") < before + PROCESSES / 2, "%s", name);
+}
+
+int main(int argc, char **argv)
+{
+	struct counters start;
+	struct rig rig;
+	uint64_t mrs;
+
+	rig_up(&rig);
+	mrs = option_number(argc, argv, "mrs", 2000);
+	if (system("rdma -V > /dev/null 2>&1"))
+		tap_skip_all("no rdma command (package iproute2)");
+	counters_get(&start);
+	check_attributes(&rig);
+	check_race(&rig, mrs);
+	check_tasks();
+	ok(counters_back(&start, 1000), "counters are back");
+	rig_down(&rig);
+	return tap_done();
+}
