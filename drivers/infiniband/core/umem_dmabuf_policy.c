@@ -134,10 +134,9 @@ MODULE_PARM_DESC(pinned_bytes, "Bytes of dma-bufs held pinned now (read only)");
 /**
  * ib_umem_dmabuf_pin_policy - what the administrator wants
  *
- * For drivers that have the choice between a dynamic and a pinned import.
- *
  * Context: any.
- * Return: the policy that holds now.
+ * Return: the policy that holds now, for drivers that can import both
+ * dynamically and pinned.
  */
 enum ib_umem_dmabuf_pin_policy ib_umem_dmabuf_pin_policy(void)
 {
