@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -55,6 +56,16 @@ int sim_gem_info(const struct dmabuf *buf, struct drm_vramsim_gem_info *info)
 	return call(buf, DRM_IOCTL_VRAMSIM_GEM_INFO, info);
 }
 
+struct drm_vramsim_gem_info sim_gem(const struct dmabuf *buf)
+{
+	struct drm_vramsim_gem_info info;
+	int ret = sim_gem_info(buf, &info);
+
+	if (ret)
+		bail("vramsim gem info: %s", strerror(ret));
+	return info;
+}
+
 int sim_move(const struct dmabuf *buf, uint32_t placement, uint32_t flags, uint32_t fence_ms)
 {
 	struct drm_vramsim_gem_move move = {
@@ -84,17 +95,71 @@ int sim_fence(const struct dmabuf *buf, uint32_t fence_ms)
 	return call(buf, DRM_IOCTL_VRAMSIM_GEM_FENCE, &fence);
 }
 
-int sim_inject(const struct dmabuf *buf, uint32_t step, uint32_t count, uint32_t error)
+int sim_inject_nth(const struct dmabuf *buf, uint32_t step, uint32_t nth, uint32_t count,
+		   uint32_t error)
 {
 	struct drm_vramsim_inject inject = {
 		.handle = dmabuf_handle(buf),
 		.step = step,
-		.nth = 1,
+		.nth = nth,
 		.count = count,
 		.error = error,
 	};
 
 	return call(buf, DRM_IOCTL_VRAMSIM_INJECT, &inject);
+}
+
+int sim_inject(const struct dmabuf *buf, uint32_t step, uint32_t count, uint32_t error)
+{
+	return sim_inject_nth(buf, step, 1, count, error);
+}
+
+int sim_inject_device(const struct dmabuf *buf, const struct drm_vramsim_inject *inject)
+{
+	return call(buf, DRM_IOCTL_VRAMSIM_INJECT, (void *)inject);
+}
+
+static struct drm_vramsim_segment *segments(const struct dmabuf *buf, uint32_t *count)
+{
+	struct drm_vramsim_segments args = { .handle = dmabuf_handle(buf) };
+	struct drm_vramsim_segment *list;
+	int ret = call(buf, DRM_IOCTL_VRAMSIM_SEGMENTS, &args);
+
+	if (ret)
+		bail("vramsim segments: %s", strerror(ret));
+	list = calloc(args.count, sizeof(*list));
+	if (!list)
+		bail("no memory for %u segments", args.count);
+	args.ptr = (uintptr_t)list;
+	ret = call(buf, DRM_IOCTL_VRAMSIM_SEGMENTS, &args);
+	if (ret)
+		bail("vramsim segments: %s", strerror(ret));
+	*count = args.count;
+	return list;
+}
+
+uint64_t *sim_page_addresses(const struct dmabuf *buf, size_t *count)
+{
+	struct drm_vramsim_gem_info info = sim_gem(buf);
+	struct drm_vramsim_info device = { 0 };
+	struct drm_vramsim_segment *list;
+	uint64_t base = 0, *pages;
+	uint32_t length;
+
+	if (call(buf, DRM_IOCTL_VRAMSIM_INFO, &device))
+		bail("vramsim info: %s", strerror(errno));
+	if (info.placement == VRAMSIM_PLACEMENT_VRAM)
+		base = device.bar_bus;
+	pages = calloc(info.size / 4096, sizeof(*pages));
+	if (!pages)
+		bail("no memory for %" PRIu64 " pages", (uint64_t)info.size / 4096);
+	list = segments(buf, &length);
+	*count = 0;
+	for (uint32_t i = 0; i < length; i++)
+		for (uint64_t at = 0; at < list[i].length; at += 4096)
+			pages[(*count)++] = base + list[i].address + at;
+	free(list);
+	return pages;
 }
 
 static uint32_t count_fds(void)

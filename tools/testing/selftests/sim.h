@@ -16,12 +16,25 @@
 int sim_open(void);
 
 int sim_gem_info(const struct dmabuf *buf, struct drm_vramsim_gem_info *info);
+/* The same, or bails out. */
+struct drm_vramsim_gem_info sim_gem(const struct dmabuf *buf);
 /* @placement: VRAMSIM_PLACEMENT_*, @flags: VRAMSIM_MOVE_* */
 int sim_move(const struct dmabuf *buf, uint32_t placement, uint32_t flags, uint32_t fence_ms);
 int sim_revoke(const struct dmabuf *buf);
 int sim_fence(const struct dmabuf *buf, uint32_t fence_ms);
 /* Lets the next @count calls of @step fail with @error; 0 takes it back. */
 int sim_inject(const struct dmabuf *buf, uint32_t step, uint32_t count, uint32_t error);
+
+/* The same for the @nth call and those that follow it. */
+int sim_inject_nth(const struct dmabuf *buf, uint32_t step, uint32_t nth, uint32_t count,
+		   uint32_t error);
+/* As @inject says, for all buffers of the device that @buf is on. */
+int sim_inject_device(const struct dmabuf *buf, const struct drm_vramsim_inject *inject);
+/*
+ * The bus address of each 4 KiB page of @buf, where no IOMMU is in between, in a
+ * malloc()ed array of *@count elements; bails out on failure.
+ */
+uint64_t *sim_page_addresses(const struct dmabuf *buf, size_t *count);
 
 /* What must be as before when a test has cleaned up. */
 struct counters {
