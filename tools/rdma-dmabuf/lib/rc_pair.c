@@ -14,6 +14,7 @@
 #define MAX_SGE		4
 #define MAX_RD_ATOMIC	16
 #define DO_TIMEOUT_MS	30000
+#define SETTLE_MS	50
 
 static __thread const char *failed_call = "nothing";
 
@@ -226,8 +227,29 @@ static void drain(struct rc_end *end)
 		;
 }
 
+/*
+ * A software device reports an error a moment before it moves its queue pairs to
+ * the error state.  One that was reset in that moment would be in error again, so
+ * give it time; a queue pair that has no error of its own costs all of it.
+ */
+static void settle(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	int ms;
+
+	for (ms = 0; ms < SETTLE_MS; ms++) {
+		if (ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) ||
+		    attr.qp_state == IBV_QPS_ERR)
+			return;
+		usleep(1000);
+	}
+}
+
 int rc_pair_reconnect(struct rc_pair *pair)
 {
+	settle(pair->a.qp);
+	settle(pair->b.qp);
 	if (connect_both(pair))
 		return -1;
 	drain(&pair->a);

@@ -149,8 +149,6 @@ int main(void)
 		   op_name[op]);
 	}
 	check_sends(&rig, &mr, false);
-	is(remote(&rig, FETCH_ADD, &mr, IOVA + 4), IBV_WC_REM_INV_REQ_ERR,
-	   "misaligned FETCH_ADD: remote invalid request");
 
 	is(sim_revoke(buf), 0, "revoke");
 	ok(!sim_gem_info(buf, &info) && info.pinned == 0 && info.vmapped == 1,
@@ -164,8 +162,6 @@ int main(void)
 		   op_name[op]);
 	}
 	check_sends(&rig, &mr, true);
-	is(remote(&rig, FETCH_ADD, &mr, IOVA + 4), IBV_WC_REM_INV_REQ_ERR,
-	   "misaligned FETCH_ADD stays an invalid request");
 	is(sim_revoke(buf), 0, "a second revoke does no harm");
 	check_key_is_kept(&rig, &mr);
 
