@@ -2,11 +2,7 @@
 #ifndef _UAPI_VRAMSIM_DRM_H_
 #define _UAPI_VRAMSIM_DRM_H_
 
-#ifdef __KERNEL__
-#include <drm/drm.h>
-#else
-#include "drm.h"	/* where libdrm has it */
-#endif
+#include "drm.h"
 
 #if defined(__cplusplus)
 extern "C" {
