@@ -39,7 +39,8 @@ struct ibv_context *rc_open(const char *device)
 
 	list = ibv_get_device_list(&num);
 	if (!list) {
-		fail(errno, "ibv_get_device_list");
+		/* ENOSYS: the kernel has no RDMA at all */
+		fail(errno == ENOSYS ? ENODEV : errno, "ibv_get_device_list");
 		return NULL;
 	}
 	for (i = 0; i < num && !found; i++) {
