@@ -20,6 +20,8 @@ top=$(cd "$here/../../.." && pwd)
 ids=$("$top/scripts/base-kernel" "${line[@]}") || exit 1
 eval "$ids"
 unset MAKEFLAGS MFLAGS MAKELEVEL
+# Before HOME changes
+export RDMA_DMABUF_CACHE=${RDMA_DMABUF_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rdma-dmabuf}
 
 keep=$top/build/$LINE/series-check
 work=$(mktemp -d)
