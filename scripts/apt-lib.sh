@@ -13,6 +13,7 @@
 # MIRROR in the environment replaces the mirror, which is otherwise the one that
 # this machine's apt uses; MIRROR_SECURITY the one of *-security, MIRROR-security.
 
+# shellcheck disable=SC2034 # the scripts' own
 cache=${RDMA_DMABUF_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rdma-dmabuf}
 apt_keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 apt_opts=()
@@ -28,6 +29,7 @@ apt_mirror_of() {
 		esac
 		return
 	fi
+	# shellcheck disable=SC2016 # apt's variables
 	apt-get indextargets --format '$(SITE) $(SUITE) $(CODENAME) $(ORIGIN) $(LABEL)' 2> /dev/null |
 	awk -v sec="$(case $want in *-security) echo 1;; esac)" '
 		$4 == "Debian" { is = ($0 ~ /Debian-Security/); if (is == (sec != "")) { print $1; exit } }'
