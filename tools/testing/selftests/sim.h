@@ -24,6 +24,9 @@ int sim_revoke(const struct dmabuf *buf);
 int sim_fence(const struct dmabuf *buf, uint32_t fence_ms);
 /* Lets the next @count calls of @step fail with @error; 0 takes it back. */
 int sim_inject(const struct dmabuf *buf, uint32_t step, uint32_t count, uint32_t error);
+/* The same, from the @nth call on. */
+int sim_inject_nth(const struct dmabuf *buf, uint32_t step, uint32_t nth, uint32_t count,
+		   uint32_t error);
 
 /* The same for the @nth call and those that follow it. */
 int sim_inject_nth(const struct dmabuf *buf, uint32_t step, uint32_t nth, uint32_t count,
