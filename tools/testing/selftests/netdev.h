@@ -16,6 +16,8 @@ bool run(const char *fmt, ...);
  * with the address 10.99.@net.1; false if this kernel has no such type.
  */
 bool soft_rdma_add(const char *name, const char *type, int net);
+/* Until the GID of the address is there: it follows the device from a work queue. */
+bool soft_rdma_wait(const char *name, int net);
 void soft_rdma_del(const char *name);
 
 /* delete_module() without waiting: 0 or errno. */

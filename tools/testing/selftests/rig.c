@@ -24,7 +24,7 @@ void rig_up(struct rig *rig)
 	if (rig->driver_id < 0)
 		bail("%s answers to no driver id", RIG_DEVICE);
 	if (rc_pair_init(&rig->pair, rig->ctx))
-		bail("rc_pair_init: %s", strerror(errno));
+		bail("%s: %s", rc_failed_call(), strerror(errno));
 	rig->host = aligned_alloc(4096, RIG_HOST_SIZE);
 	if (!rig->host)
 		bail("no memory");
@@ -74,7 +74,7 @@ static int transfer(struct rig *rig, enum ibv_wr_opcode opcode, const struct mr 
 	int status = rc_do(&rig->pair.a, opcode, &sge, addr, mr->rkey);
 
 	if (status && rc_pair_reconnect(&rig->pair))
-		bail("rc_pair_reconnect: %s", strerror(errno));
+		bail("%s: %s", rc_failed_call(), strerror(errno));
 	return status;
 }
 

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The first, the second, ... allocation or copy from user space inside a
+ * registration fails, until there is none left to fail: each time the errno of
+ * that failure comes out and all earlier steps are undone.  The same for
+ * deregistration, which may fail only as long as the MR is whole.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rig.h"
+#include "sim.h"
+#include "tap.h"
+
+#define SIZE	(256 * KIB)
+#define IOVA	0xe00000000ull
+#define NTH_MAX	5000
+
+static struct rig rig;
+static int fail_nth;	/* /proc/thread-self/fail-nth */
+
+/* Sleeping allocations fail, too, and nobody prints a stack for each. */
+static const struct {
+	const char *path;
+	const char *value;
+} settings[] = {
+	{ "failslab/ignore-gfp-wait", "N" },
+	{ "failslab/verbose", "0" },
+	{ "fail_page_alloc/ignore-gfp-wait", "N" },
+	{ "fail_page_alloc/ignore-gfp-highmem", "N" },
+	{ "fail_page_alloc/min-order", "0" },
+	{ "fail_page_alloc/verbose", "0" },
+	{ "fail_usercopy/verbose", "0" },
+};
+
+#define SETTINGS	(sizeof(settings) / sizeof(*settings))
+static char saved[SETTINGS][32];
+
+static bool exchange(size_t i, const char *value, char *old)
+{
+	char path[128];
+	FILE *f;
+	bool good;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/%s", settings[i].path);
+	f = fopen(path, "r");
+	good = f && (!old || fgets(old, sizeof(saved[i]), f));
+	if (f)
+		fclose(f);
+	f = good ? fopen(path, "w") : NULL;
+	if (!f)
+		return false;
+	fputs(value, f);
+	return !fclose(f);
+}
+
+static void arm(int nth)
+{
+	char text[16];
+	int length = snprintf(text, sizeof(text), "%d", nth);
+
+	if (pwrite(fail_nth, text, length, 0) != length)
+		bail("fail-nth: %s", strerror(errno));
+}
+
+/* Disarms; true if the failure has happened. */
+static bool fired(void)
+{
+	char text[16] = "";
+	ssize_t length = pread(fail_nth, text, sizeof(text) - 1, 0);
+	/* Copying the answer is something that can be made to fail, as well. */
+	bool left = (length < 0 && errno == EFAULT) || (length > 0 && atoi(text) > 0);
+
+	arm(0);
+	return !left;
+}
+
+static bool expected(int err)
+{
+	return err == ENOMEM || err == EFAULT;
+}
+
+static void test_register(struct dmabuf *buf, const char *name)
+{
+	int failed = 0, survived = 0, wrong = 0, leaks = 0, nth;
+	struct counters before;
+	struct mr mr;
+
+	counters_get(&before);
+	for (nth = 1; nth < NTH_MAX; nth++) {
+		int err;
+		bool hit;
+
+		arm(nth);
+		err = rig_reg(&rig, dmabuf_fd(buf), 0, SIZE, IOVA, &mr);
+		hit = fired();
+		if (!err) {
+			survived += hit;
+			if (mr_dereg(&mr))
+				wrong++;
+			if (!hit)
+				break;
+		} else {
+			failed += hit;
+			if (!hit || !expected(err)) {
+				diag("  failure %d: errno %d", nth, err);
+				wrong++;
+			}
+		}
+		if (!counters_back(&before, 0)) {
+			diag("  failure %d (errno %d) leaks", nth, err);
+			leaks++;
+		}
+	}
+	diag("%s: %d failures made it fail, %d did not", name, failed, survived);
+	ok(nth < NTH_MAX && failed > 10, "%s: each allocation of a registration has failed once",
+	   name);
+	is(wrong, 0, "%s: each time with ENOMEM or EFAULT", name);
+	is(leaks, 0, "%s: each time all is undone", name);
+}
+
+static void test_deregister(struct dmabuf *buf, const char *name)
+{
+	int refused = 0, wrong = 0, nth;
+	struct mr mr;
+
+	for (nth = 1; nth < NTH_MAX; nth++) {
+		bool hit;
+		int err;
+
+		if (rig_reg(&rig, dmabuf_fd(buf), 0, SIZE, IOVA, &mr))
+			bail("cannot register");
+		arm(nth);
+		err = mr_dereg(&mr);
+		hit = fired();
+		if (err) {
+			refused++;
+			if (!hit || !expected(err) ||
+			    !rig_works(&rig, &mr, IOVA, buf, 0, 4096) || mr_dereg(&mr)) {
+				diag("  failure %d: errno %d", nth, err);
+				wrong++;
+			}
+		}
+		if (!hit)
+			break;
+	}
+	diag("%s: %d failures, %d made it fail", name, nth - 1, refused);
+	ok(nth < NTH_MAX && nth > 1, "%s: each allocation of a deregistration has failed once",
+	   name);
+	is(wrong, 0, "%s: what cannot be deregistered is whole, and can be later", name);
+}
+
+static void test_kind(struct dmabuf *buf, const char *name)
+{
+	struct mr mr;
+
+	test_register(buf, name);
+	test_deregister(buf, name);
+	is(rig_reg(&rig, dmabuf_fd(buf), 0, SIZE, IOVA, &mr), 0, "%s: then it is registered", name);
+	ok(rig_works(&rig, &mr, IOVA, buf, 0, SIZE), "%s: and works", name);
+	is(mr_dereg(&mr), 0, "%s: deregister", name);
+	dmabuf_free(buf);
+}
+
+int main(void)
+{
+	static const struct dmabuf_opts fixed = { .flags = VRAMSIM_CREATE_STATIC };
+	static const struct dmabuf_opts in_system = { .system = true };
+	struct counters start;
+	struct dmabuf *vgem;
+
+	fail_nth = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	if (fail_nth < 0)
+		tap_skip_all("this kernel has no fault injection");
+	rig_up(&rig);
+	counters_get(&start);
+	for (size_t i = 0; i < SETTINGS; i++)
+		if (!exchange(i, settings[i].value, saved[i]))
+			bail("cannot set %s", settings[i].path);
+
+	test_kind(rig_vram(SIZE, NULL), "VRAM");
+	test_kind(rig_vram(SIZE, &in_system), "system memory");
+	test_kind(rig_vram(SIZE, &fixed), "static exporter");
+	vgem = dmabuf_alloc("vgem", SIZE, NULL);
+	if (vgem)
+		test_kind(vgem, "vgem");
+	else
+		skip("vgem", "no vgem");
+
+	for (size_t i = 0; i < SETTINGS; i++)
+		exchange(i, saved[i], NULL);
+	ok(counters_back(&start, 1000), "all counters back to the start");
+	rig_down(&rig);
+	close(fail_nth);
+	return tap_done();
+}
