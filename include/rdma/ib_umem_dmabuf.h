@@ -187,8 +187,6 @@ u64 ib_umem_dmabuf_find_best_pgsz(const struct ib_umem_dmabuf *umem_dmabuf,
 
 struct dma_buf *ib_umem_dmabuf_get_window(struct ib_device *device, int fd,
 					  u64 offset, u64 length);
-int ib_umem_dmabuf_wait_fences(struct ib_device *device,
-			       struct dma_buf *dmabuf);
 int ib_umem_dmabuf_refuse(struct ib_device *device, const char *layer,
 			  long err);
 enum ib_umem_dmabuf_pin_policy ib_umem_dmabuf_pin_policy(void);

@@ -111,28 +111,22 @@ void ib_umem_dmabuf_unmap_pages(struct ib_umem_dmabuf *umem_dmabuf)
 }
 EXPORT_SYMBOL_GPL(ib_umem_dmabuf_unmap_pages);
 
-/**
- * ib_umem_dmabuf_wait_fences - wait until the exporter has moved the memory
- * @device: the device that the import is for
- * @dmabuf: the dma-buf
- *
- * Waits for the exclusive fence, which is where exporters put their copies; to
- * wait for the shared ones would be to wait for rendering.  A user's thread can
- * be interrupted, a kernel thread cannot.
- *
- * Context: sleeps, with or without the reservation lock.
- * Return: 0, or -ERESTARTSYS if a signal came first.
+/*
+ * Wait until the exporter has moved the memory.  That is the exclusive fence,
+ * where exporters put their copies; to wait for the shared ones would be to wait
+ * for rendering.  A user's thread can be interrupted, a kernel thread cannot.
  */
-int ib_umem_dmabuf_wait_fences(struct ib_device *device, struct dma_buf *dmabuf)
+static int umem_dmabuf_wait_fence(struct ib_umem_dmabuf *umem_dmabuf)
 {
 	bool intr = !(current->flags & PF_KTHREAD);
 	long ret;
 
-	ret = dma_resv_wait_timeout_rcu(dmabuf->resv, false, intr,
+	ret = dma_resv_wait_timeout_rcu(umem_dmabuf->dmabuf->resv, false, intr,
 					MAX_SCHEDULE_TIMEOUT);
-	return ret > 0 ? 0 : ib_umem_dmabuf_refuse(device, "fence", ret);
+	if (ret > 0)
+		return 0;
+	return ib_umem_dmabuf_refuse(umem_dmabuf->umem.ibdev, "fence", ret);
 }
-EXPORT_SYMBOL_GPL(ib_umem_dmabuf_wait_fences);
 
 /**
  * ib_umem_dmabuf_map_pages - map the window for the device
@@ -154,11 +148,10 @@ EXPORT_SYMBOL_GPL(ib_umem_dmabuf_wait_fences);
  */
 int ib_umem_dmabuf_map_pages(struct ib_umem_dmabuf *umem_dmabuf)
 {
-	struct ib_device *device = umem_dmabuf->umem.ibdev;
-	struct dma_buf *dmabuf = umem_dmabuf->dmabuf;
+	struct dma_resv *resv = umem_dmabuf->dmabuf->resv;
 	unsigned int round;
 
-	dma_resv_assert_held(dmabuf->resv);
+	dma_resv_assert_held(resv);
 
 	for (round = 0; ; round++) {
 		bool unlock = round < UNLOCKED_WAITS;
@@ -171,17 +164,17 @@ int ib_umem_dmabuf_map_pages(struct ib_umem_dmabuf *umem_dmabuf)
 		if (umem_dmabuf->ready)
 			return 0;
 
-		if (dma_resv_test_signaled_rcu(dmabuf->resv, false)) {
+		if (dma_resv_test_signaled_rcu(resv, false)) {
 			umem_dmabuf->ready = true;
 			return 0;
 		}
 
 		generation = umem_dmabuf->maps;
 		if (unlock)
-			dma_resv_unlock(dmabuf->resv);
-		ret = ib_umem_dmabuf_wait_fences(device, dmabuf);
+			dma_resv_unlock(resv);
+		ret = umem_dmabuf_wait_fence(umem_dmabuf);
 		if (unlock)
-			dma_resv_lock(dmabuf->resv, NULL);
+			dma_resv_lock(resv, NULL);
 
 		if (umem_dmabuf->sgt && umem_dmabuf->maps == generation) {
 			if (!ret)
