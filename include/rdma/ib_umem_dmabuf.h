@@ -281,6 +281,11 @@ ib_umem_dmabuf_find_best_pgsz(const struct ib_umem_dmabuf *umem_dmabuf,
 	return 0;
 }
 
+static inline enum ib_umem_dmabuf_pin_policy ib_umem_dmabuf_pin_policy(void)
+{
+	return IB_UMEM_DMABUF_PIN_NEVER;
+}
+
 #endif /* CONFIG_INFINIBAND_UMEM_DMABUF */
 
 #endif /* _RDMA_IB_UMEM_DMABUF_H */
