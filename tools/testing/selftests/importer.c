@@ -12,6 +12,7 @@
 
 #define DEVICE		"/dev/dmabuf_importer"
 #define SEGMENTS_AT_ONCE 65536
+#define BLOCKS_MAX	(4u << 20)	/* a longer table is the same work for longer */
 
 static int call(int imp, unsigned long request, void *arg)
 {
@@ -153,6 +154,138 @@ int imp_segments(int imp, uint32_t kind, uint64_t page_size,
 		*count += args.count;
 	} while (args.count == SEGMENTS_AT_ONCE);
 	return 0;
+}
+
+struct list {
+	struct dmabuf_importer_segment *segments;
+	size_t count;
+};
+
+static void list_add(struct list *list, uint64_t address, uint64_t length)
+{
+	list->segments[list->count++] = (struct dmabuf_importer_segment){ address, length };
+}
+
+/* The part of the exporter's segments from @start to @end; neighbours joined, or not. */
+static struct list clip(const struct drm_vramsim_segment *cut, size_t count, uint64_t start,
+			uint64_t end, bool join)
+{
+	struct list list = { malloc(count * sizeof(*list.segments)), 0 };
+	uint64_t pos = 0;
+
+	if (!list.segments)
+		bail("no memory for %zu segments", count);
+	for (size_t i = 0; i < count && pos < end; pos += cut[i++].length) {
+		uint64_t first = pos > start ? pos : start;
+		uint64_t last = pos + cut[i].length < end ? pos + cut[i].length : end;
+		uint64_t address = cut[i].address + (first - pos);
+		struct dmabuf_importer_segment *prev = &list.segments[list.count - 1];
+
+		if (first >= last)
+			continue;
+		if (join && list.count && prev->address + prev->length == address)
+			prev->length += last - first;
+		else
+			list_add(&list, address, last - first);
+	}
+	return list;
+}
+
+static bool same_list(int imp, uint32_t kind, uint64_t page_size, const struct list *want,
+		      const char *what)
+{
+	struct dmabuf_importer_segment *got;
+	size_t count;
+	int ret = imp_segments(imp, kind, page_size, &got, &count);
+	bool right = !ret && count == want->count;
+
+	if (!right)
+		diag("  %s: %zu elements, not %zu: %s", what, count, want->count, strerror(ret));
+	for (size_t i = 0; right && i < count; i++) {
+		right = got[i].address == want->segments[i].address &&
+			got[i].length == want->segments[i].length;
+		if (!right)
+			diag("  %s: element %zu is 0x%llx+0x%llx, not 0x%llx+0x%llx", what, i,
+			     (unsigned long long)got[i].address, (unsigned long long)got[i].length,
+			     (unsigned long long)want->segments[i].address,
+			     (unsigned long long)want->segments[i].length);
+	}
+	free(got);
+	return right;
+}
+
+/*
+ * Can pages of @size hold these runs at @iova?  Each page of the address space
+ * has one place on the bus, so it goes through the pages and not the runs.
+ */
+static bool pages_fit(const struct list *runs, uint64_t iova, uint64_t size)
+{
+	uint64_t va = iova, page = 0, place = 0;
+	bool known = false;
+
+	for (size_t i = 0; i < runs->count; va += runs->segments[i++].length) {
+		const struct dmabuf_importer_segment *run = &runs->segments[i];
+
+		/* the page that the run starts in, which the run before may have used */
+		if ((run->address - va) % size)
+			return false;
+		if (known && va / size == page && place != run->address - va)
+			return false;
+		page = (va + run->length - 1) / size;
+		place = run->address - va;
+		known = true;
+	}
+	return true;
+}
+
+static bool page_size_right(int imp, const struct list *runs, uint64_t iova)
+{
+	uint64_t got = imp_info_for(imp, iova, 0).page_size, want = 4096;
+	uint64_t va = iova;
+	struct list blocks;
+	uint64_t total = 0;
+	bool right;
+
+	while (want < 1ull << 62 && pages_fit(runs, iova, want * 2))
+		want *= 2;
+	if (got != want) {
+		diag("  page size is 0x%llx, not 0x%llx", (unsigned long long)got,
+		     (unsigned long long)want);
+		return false;
+	}
+
+	for (size_t i = 0; i < runs->count; i++)
+		total += runs->segments[i].length / want + 2;
+	if (total > BLOCKS_MAX)
+		return true;
+	blocks = (struct list){ malloc(total * sizeof(*blocks.segments)), 0 };
+	if (!blocks.segments)
+		bail("no memory for %llu blocks", (unsigned long long)total);
+	for (size_t i = 0; i < runs->count; va += runs->segments[i++].length) {
+		uint64_t first = va / want, last = (va + runs->segments[i].length - 1) / want;
+		uint64_t place = runs->segments[i].address - va;
+
+		for (uint64_t page = first; page <= last; page++)
+			list_add(&blocks, page * want + place, want);
+	}
+	right = same_list(imp, DMABUF_IMPORTER_BLOCKS, want, &blocks, "blocks");
+	free(blocks.segments);
+	return right;
+}
+
+bool imp_translation_right(int imp, const struct drm_vramsim_segment *cut, size_t count,
+			   uint64_t offset, uint64_t length, uint64_t iova)
+{
+	struct list pages = clip(cut, count, offset & -4096ull,
+				 (offset + length + 4095) & -4096ull, false);
+	struct list runs = clip(cut, count, offset, offset + length, true);
+	bool right = same_list(imp, DMABUF_IMPORTER_SG, 0, &pages, "list") &&
+		     same_list(imp, DMABUF_IMPORTER_RUNS, 0, &runs, "runs") &&
+		     page_size_right(imp, &runs, iova);
+
+	free(pages.segments);
+	free(runs.segments);
+	return right;
 }
 
 static int access_all(int imp, uint64_t offset, void *ptr, size_t length, uint32_t flags)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <drm/vramsim_drm.h>
 
 #include "dmabuf_alloc.h"
 #include "importer/dmabuf_importer.h"
@@ -51,6 +52,15 @@ struct dmabuf_importer_info imp_info_for(int imp, uint64_t iova, uint64_t page_s
  */
 int imp_segments(int imp, uint32_t kind, uint64_t page_size,
 		 struct dmabuf_importer_segment **list, size_t *count);
+
+/*
+ * True if the translation is right in all three forms, given that the exporter
+ * (vramsim, no IOMMU) has cut its buffer like this: the list ends on the pages
+ * of the window, the runs are exact to the byte, and the largest page size for
+ * @iova is found and its blocks lead to the same addresses.
+ */
+bool imp_translation_right(int imp, const struct drm_vramsim_segment *cut, size_t count,
+			   uint64_t offset, uint64_t length, uint64_t iova);
 
 /* By the importer's device; any length. */
 int imp_read(int imp, uint64_t offset, void *to, size_t length);

@@ -119,47 +119,27 @@ int sim_inject_device(const struct dmabuf *buf, const struct drm_vramsim_inject 
 	return call(buf, DRM_IOCTL_VRAMSIM_INJECT, (void *)inject);
 }
 
-static struct drm_vramsim_segment *segments(const struct dmabuf *buf, uint32_t *count)
+struct drm_vramsim_segment *sim_segments(const struct dmabuf *buf, size_t *count)
 {
 	struct drm_vramsim_segments args = { .handle = dmabuf_handle(buf) };
+	struct drm_vramsim_info device = { 0 };
 	struct drm_vramsim_segment *list;
-	int ret = call(buf, DRM_IOCTL_VRAMSIM_SEGMENTS, &args);
 
-	if (ret)
-		bail("vramsim segments: %s", strerror(ret));
+	if (call(buf, DRM_IOCTL_VRAMSIM_INFO, &device) ||
+	    call(buf, DRM_IOCTL_VRAMSIM_SEGMENTS, &args))
+		bail("vramsim segments: %s", strerror(errno));
 	list = calloc(args.count, sizeof(*list));
 	if (!list)
 		bail("no memory for %u segments", args.count);
 	args.ptr = (uintptr_t)list;
-	ret = call(buf, DRM_IOCTL_VRAMSIM_SEGMENTS, &args);
-	if (ret)
-		bail("vramsim segments: %s", strerror(ret));
+	if (call(buf, DRM_IOCTL_VRAMSIM_SEGMENTS, &args))
+		bail("vramsim segments: %s", strerror(errno));
 	*count = args.count;
+	/* In VRAM, addresses count from its start. */
+	if (sim_gem(buf).placement == VRAMSIM_PLACEMENT_VRAM)
+		for (size_t i = 0; i < *count; i++)
+			list[i].address += device.bar_bus;
 	return list;
-}
-
-uint64_t *sim_page_addresses(const struct dmabuf *buf, size_t *count)
-{
-	struct drm_vramsim_gem_info info = sim_gem(buf);
-	struct drm_vramsim_info device = { 0 };
-	struct drm_vramsim_segment *list;
-	uint64_t base = 0, *pages;
-	uint32_t length;
-
-	if (call(buf, DRM_IOCTL_VRAMSIM_INFO, &device))
-		bail("vramsim info: %s", strerror(errno));
-	if (info.placement == VRAMSIM_PLACEMENT_VRAM)
-		base = device.bar_bus;
-	pages = calloc(info.size / 4096, sizeof(*pages));
-	if (!pages)
-		bail("no memory for %" PRIu64 " pages", (uint64_t)info.size / 4096);
-	list = segments(buf, &length);
-	*count = 0;
-	for (uint32_t i = 0; i < length; i++)
-		for (uint64_t at = 0; at < list[i].length; at += 4096)
-			pages[(*count)++] = base + list[i].address + at;
-	free(list);
-	return pages;
 }
 
 static uint32_t count_fds(void)

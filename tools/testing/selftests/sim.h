@@ -34,10 +34,10 @@ int sim_inject_nth(const struct dmabuf *buf, uint32_t step, uint32_t nth, uint32
 /* As @inject says, for all buffers of the device that @buf is on. */
 int sim_inject_device(const struct dmabuf *buf, const struct drm_vramsim_inject *inject);
 /*
- * The bus address of each 4 KiB page of @buf, where no IOMMU is in between, in a
+ * The segments of @buf by bus address, where no IOMMU is in between, in a
  * malloc()ed array of *@count elements; bails out on failure.
  */
-uint64_t *sim_page_addresses(const struct dmabuf *buf, size_t *count);
+struct drm_vramsim_segment *sim_segments(const struct dmabuf *buf, size_t *count);
 
 /* What must be as before when a test has cleaned up. */
 struct counters {

@@ -49,36 +49,14 @@ static bool state_is(int imp, uint32_t want)
 	return false;
 }
 
-/* The importer's addresses are those of the exporter's segments, page for page. */
-static bool translation_right(int imp, const struct dmabuf *buf)
-{
-	struct dmabuf_importer_segment *pages;
-	uint64_t *want;
-	size_t count, pages_in_buf;
-	bool right;
-
-	if (imp_segments(imp, DMABUF_IMPORTER_BLOCKS, 4 * KIB, &pages, &count))
-		return false;
-	want = sim_page_addresses(buf, &pages_in_buf);
-	right = count == (OFFSET % (4 * KIB) + LENGTH + 4 * KIB - 1) / (4 * KIB);
-	for (size_t i = 0; right && i < count; i++) {
-		right = pages[i].address == want[OFFSET / (4 * KIB) + i];
-		if (!right)
-			diag("  page %zu is at 0x%llx, not at 0x%llx", i,
-			     (unsigned long long)pages[i].address,
-			     (unsigned long long)want[OFFSET / (4 * KIB) + i]);
-	}
-	free(pages);
-	free(want);
-	return right;
-}
-
 static void basics(uint32_t contract, const struct dmabuf_opts *opts, const char *where)
 {
 	const char *name = imp_contract(contract);
+	struct drm_vramsim_segment *cut;
 	struct counters start;
 	struct dmabuf *buf;
 	uint32_t state;
+	size_t count;
 	int imp;
 
 	counters_get(&start);
@@ -101,7 +79,10 @@ static void basics(uint32_t contract, const struct dmabuf_opts *opts, const char
 	   "%s, %s: mapped, %u pins", name, where, pins(contract));
 	is(imp_map(imp), 0, "%s, %s: map again is no work", name, where);
 	is(imp_info(imp).maps, 1, "%s, %s: mapped once", name, where);
-	ok(translation_right(imp, buf), "%s, %s: bus addresses are the exporter's", name, where);
+	cut = sim_segments(buf, &count);
+	ok(imp_translation_right(imp, cut, count, OFFSET, LENGTH, OFFSET),
+	   "%s, %s: bus addresses are the exporter's", name, where);
+	free(cut);
 	ok(imp_works(imp, buf, OFFSET, LENGTH, contract), "%s, %s: data both ways, fd closed",
 	   name, where);
 	is(imp_read(imp, LENGTH, &(char){ 0 }, 1), EINVAL, "%s, %s: not beyond the window", name,
