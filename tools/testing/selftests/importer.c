@@ -45,8 +45,7 @@ void imp_setup(void)
 bool imp_kernel_moves(void)
 {
 	/* Only the debug kernel shows its configuration, and only it has the option. */
-	return system("zcat /proc/config.gz 2>/dev/null | "
-		      "grep -q '^CONFIG_DMABUF_MOVE_NOTIFY=y'") == 0;
+	return !system("zcat /proc/config.gz 2>&1 | grep -q '^CONFIG_DMABUF_MOVE_NOTIFY=y'");
 }
 
 int imp_open(void)

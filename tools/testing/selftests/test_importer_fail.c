@@ -65,12 +65,14 @@ static int visible(uint32_t error)
 	switch (error) {
 	case EPROTONOSUPPORT:
 	case 524:	/* ENOTSUPP */
-		return EOPNOTSUPP;
+		error = EOPNOTSUPP;
+		break;
 	case 512:	/* ERESTARTSYS and its like: there is no signal to handle */
 	case 513:
 	case 514:
 	case 516:
-		return EINTR;
+		error = EINTR;
+		break;
 	}
 	return error <= LAST_USER_ERRNO ? (int)error : 0;
 }
@@ -224,15 +226,15 @@ static void administrator(uint32_t contract, bool pins)
 	int imp = imp_open();
 
 	set_parameter("pin", "never");
-	is(imp_import(imp, buf, contract, 0, SIZE), pins ? EOPNOTSUPP : 0, "%s: pin=never: %s", name,
-	   pins ? "refused" : "does not pin");
+	is(imp_import(imp, buf, contract, 0, SIZE), pins ? EOPNOTSUPP : 0,
+	   "%s: pin=never: %s", name, pins ? "refused" : "does not pin");
 	if (!pins)
 		imp_release(imp);
 	ok(nothing_left(buf), "%s: pin=never: nothing left", name);
 	set_parameter("pin", "auto");
 	set_parameter("pin_limit_mib", "1");
-	is(imp_import(imp, buf, contract, 0, SIZE), pins ? ENOMEM : 0, "%s: pin_limit_mib: %s", name,
-	   pins ? "refused" : "does not pin");
+	is(imp_import(imp, buf, contract, 0, SIZE), pins ? ENOMEM : 0,
+	   "%s: pin_limit_mib: %s", name, pins ? "refused" : "does not pin");
 	if (!pins)
 		imp_release(imp);
 	ok(nothing_left(buf), "%s: pin_limit_mib: nothing left", name);

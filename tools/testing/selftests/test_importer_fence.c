@@ -187,7 +187,8 @@ static void taken_while_waiting(bool revoke)
 	struct waiter waiter;
 	int imp = imp_open();
 
-	is(imp_create(imp, buf, DMABUF_IMPORTER_DYNAMIC, 0, SIZE), 0, "%s in the wait: import", what);
+	is(imp_create(imp, buf, DMABUF_IMPORTER_DYNAMIC, 0, SIZE), 0, "%s in the wait: import",
+	   what);
 	is(sim_fence(buf, FENCE_MS), 0, "%s in the wait: fence", what);
 	start_map(&waiter, imp);
 	ok(waits(buf), "%s in the wait: map waits", what);

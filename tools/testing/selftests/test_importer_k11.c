@@ -48,7 +48,7 @@ static void windows_at(struct dmabuf *buf, const struct drm_vramsim_segment *cut
 	ok(tried && !wrong, "  %u windows over a border", tried);
 }
 
-static void translation(uint64_t size, uint64_t segment)
+static void try_sparse(uint64_t size, uint64_t segment)
 {
 	struct dmabuf_opts opts = { .flags = VRAMSIM_CREATE_SPARSE, .segment_size = segment };
 	struct drm_vramsim_segment *cut;
@@ -90,7 +90,7 @@ static void translation(uint64_t size, uint64_t segment)
 }
 
 /* Both sides of each border in real memory, of which the host has little. */
-static void data(uint64_t size, uint64_t segment)
+static void try_real(uint64_t size, uint64_t segment)
 {
 	struct dmabuf_opts opts = {
 		.flags = VRAMSIM_CREATE_UNCLEARED | VRAMSIM_CREATE_SCATTER,
@@ -148,14 +148,14 @@ int main(void)
 			/* A million segments take their time: once is enough. */
 			if (segments[j] == 4 * KIB && sizes[i] != 4 * GIB + PAGE)
 				continue;
-			translation(sizes[i], segments[j]);
+			try_sparse(sizes[i], segments[j]);
 		}
 	}
-	translation(1 * TIB, 2 * MIB);
-	translation(1 * TIB, LONGEST);
+	try_sparse(1 * TIB, 2 * MIB);
+	try_sparse(1 * TIB, LONGEST);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-		data(sizes[i], 2 * MIB);
-		data(sizes[i], LONGEST);
+		try_real(sizes[i], 2 * MIB);
+		try_real(sizes[i], LONGEST);
 	}
 	ok(counters_back(&start, 0), "counters are back");
 	return tap_done();

@@ -298,7 +298,8 @@ static void revocable_cut_off(const char *how, bool by_exporter)
 	uint8_t byte = 0;
 
 	counters_get(&before);
-	is(imp_import(imp, buf, DMABUF_IMPORTER_REVOCABLE, 0, SIZE), 0, "revoke by %s: import", how);
+	is(imp_import(imp, buf, DMABUF_IMPORTER_REVOCABLE, 0, SIZE), 0, "revoke by %s: import",
+	   how);
 	ok(imp_works(imp, buf, 0, SIZE, 4), "revoke by %s: data both ways before", how);
 	for (int round = 1; round <= 2; round++) {
 		is(by_exporter ? sim_revoke(buf) : imp_revoke(imp), 0, "revoke by %s, time %d", how,
@@ -313,8 +314,7 @@ static void revocable_cut_off(const char *how, bool by_exporter)
 	is(imp_map(imp), ENODEV, "revoke by %s: map gets ENODEV", how);
 	counters_get(&after);
 	is(after.vram_free, before.vram_free + (by_exporter ? SIZE : 0),
-	   by_exporter ? "revoke by %s: its memory is free" : "revoke by %s: the buffer has its memory",
-	   how);
+	   "revoke by %s: its memory is %s", how, by_exporter ? "free" : "still there");
 	is(sim_gem(buf).attached, 1, "revoke by %s: still attached until release", how);
 	is(imp_release(imp), 0, "revoke by %s: release", how);
 	is(imp_info(imp).revokes, 1, "revoke by %s: release tells nobody again", how);
@@ -337,7 +337,8 @@ static void revocable_notified(void)
 	struct dmabuf *buf = rig_vram(SIZE, NULL);
 	int imp = imp_open();
 
-	is(imp_import(imp, buf, DMABUF_IMPORTER_REVOCABLE, 0, SIZE), 0, "notify of revocable: import");
+	is(imp_import(imp, buf, DMABUF_IMPORTER_REVOCABLE, 0, SIZE), 0,
+	   "notify of revocable: import");
 	is(sim_move(buf, 0, VRAMSIM_MOVE_NOTIFY_ONLY, 0), 0, "notify of revocable");
 	ok(revoked(imp) && imp_info(imp).revokes == 1, "notify of revocable: cut off, told once");
 	is(sim_gem(buf).pinned, 0, "notify of revocable: no pin left");

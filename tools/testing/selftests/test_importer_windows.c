@@ -159,7 +159,7 @@ static void table_is_kept(uint64_t *random)
 }
 
 /* Two imports with different windows of one buffer at the same time. */
-static void overlapping(void)
+static void two_windows(void)
 {
 	static const struct window pair[] = {
 		{ 5 * PAGE + 17, 9 * PAGE }, { 9 * PAGE + 3, 20 * PAGE },
@@ -192,7 +192,7 @@ int main(int argc, char **argv)
 	counters_get(&start);
 	for (size_t i = 0; i < sizeof(layouts) / sizeof(*layouts); i++)
 		try_layout(&layouts[i], &random);
-	overlapping();
+	two_windows();
 	table_is_kept(&random);
 	ok(counters_back(&start, 0), "counters are back");
 	return tap_done();
