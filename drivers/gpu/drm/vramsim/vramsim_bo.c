@@ -116,11 +116,12 @@ static bool vramsim_evict(struct vramsim_device *vdev)
 static struct vramsim_mem *vramsim_bo_place(struct vramsim_device *vdev, u32 placement,
 					    u64 size, const struct vramsim_layout *layout)
 {
+	u64 need = layout->sparse ? layout->segment_size : size;
 	struct vramsim_mem *mem;
 
 	do {
 		mem = vramsim_mem_create(vdev, placement, size, layout);
-	} while (mem == ERR_PTR(-ENOSPC) && size <= vdev->vram_size && vramsim_evict(vdev));
+	} while (mem == ERR_PTR(-ENOSPC) && need <= vdev->vram_size && vramsim_evict(vdev));
 	return mem;
 }
 

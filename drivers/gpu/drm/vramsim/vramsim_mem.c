@@ -271,8 +271,9 @@ static int vramsim_fill_sparse(struct vramsim_device *vdev, struct vramsim_mem *
 {
 	u64 limit = min(layout->segment_size ?: SPARSE_SEGMENT, VRAMSIM_MAX_SEGMENT);
 	u64 align = min_t(u64, 1ULL << __ffs64(limit), rounddown_pow_of_two(vdev->vram_size));
-	u64 slots = clamp_t(u64, div64_u64(vdev->vram_size / 8, limit), 1,
-			    DIV64_U64_ROUND_UP(mem->size, limit));
+	/* Not DIV_ROUND_UP, which wraps for sizes close to 2^64. */
+	u64 count = div64_u64(mem->size - 1, limit) + 1;
+	u64 slots = clamp_t(u64, div64_u64(vdev->vram_size / 8, limit), 1, count);
 	struct vramsim_segment *window, *prev = NULL;
 	u64 left = mem->size;
 	u64 i, slot;
@@ -284,7 +285,7 @@ static int vramsim_fill_sparse(struct vramsim_device *vdev, struct vramsim_mem *
 	if (ret)
 		return ret;
 
-	ret = vramsim_alloc_segments(mem, DIV64_U64_ROUND_UP(mem->size, limit));
+	ret = vramsim_alloc_segments(mem, count);
 	if (ret)
 		return ret;
 	window = kvcalloc(slots, sizeof(*window), GFP_KERNEL);
