@@ -192,11 +192,11 @@ $ours"
 done
 taken 'as modules' "$ours"
 git -C source checkout -q "$last"
-built_in=$(sed 's/=m$/=y/' <<< "$plain
-$ours")
-compile y "$built_in"
+built_in() { sed 's/=m$/=y/'; }
+compile y "$(built_in <<< "$plain
+$ours")"
 judge 'built in'
-taken 'built in' "$(sed 's/=m$/=y/' <<< "$ours")"
+taken 'built in' "$(built_in <<< "$ours")"
 compile off "$plain"
 judge 'options off'
 grep -E '^CONFIG_(INFINIBAND_UMEM_DMABUF|RDMA_RXE_DMABUF|DRM_VRAMSIM)=' config > log
