@@ -7,7 +7,7 @@
 #
 #   tools/testing/build/test_series.sh [--line LINE]
 #
-# Compiling is incremental, in build/LINE/series-check.  A state of the tree that
+# Compiling is incremental, in the cache.  A state of the tree that
 # was compiled before, byte for byte, with the same compiler and configuration, is
 # not compiled again; its messages are kept there and judged again.
 
@@ -23,7 +23,7 @@ unset MAKEFLAGS MFLAGS MAKELEVEL
 # Before HOME changes
 export RDMA_DMABUF_CACHE=${RDMA_DMABUF_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rdma-dmabuf}
 
-keep=$top/build/$LINE/series-check
+keep=$RDMA_DMABUF_CACHE/series-check/$LINE
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$keep/messages"

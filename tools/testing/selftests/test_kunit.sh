@@ -13,7 +13,7 @@ if ! modprobe -q kunit; then
 	[ -n "${HARNESS_ACTIVE:-}" ] || exit 4
 	exit 0
 fi
-if ! modprobe umem_dmabuf_test "$@" || ! [ -s $results ]; then
+if ! modprobe umem_dmabuf_test "$@" || ! [ -e $results ]; then
 	echo "Bail out! no results of umem_dmabuf_test; see dmesg"
 	exit 1
 fi
