@@ -260,24 +260,30 @@ static bool fail_allocations(void)
 	return there;
 }
 
+/*
+ * /proc/thread-self/fail-nth, opened once: an open() while it is armed would be
+ * what fails.
+ */
+static int fail_nth = -1;
+
 static void arm(unsigned int nth)
 {
-	int fd = open("/proc/thread-self/fail-nth", O_WRONLY);
+	char text[16];
+	int length = snprintf(text, sizeof(text), "%u", nth);
 
-	if (fd < 0 || dprintf(fd, "%u", nth) < 0)
+	if (fail_nth < 0)
+		fail_nth = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	if (fail_nth < 0 || pwrite(fail_nth, text, length, 0) != length)
 		bail("fail-nth: %s", strerror(errno));
-	close(fd);
 }
 
 /* How many of the armed count are left: 0 if an allocation has failed. */
 static unsigned int disarm(void)
 {
 	char text[16] = "";
-	int fd = open("/proc/thread-self/fail-nth", O_RDWR);
 
-	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0 || pwrite(fd, "0", 1, 0) != 1)
+	if (pread(fail_nth, text, sizeof(text) - 1, 0) < 0 || pwrite(fail_nth, "0", 1, 0) != 1)
 		bail("fail-nth: %s", strerror(errno));
-	close(fd);
 	return strtoul(text, NULL, 10);
 }
 
