@@ -6,12 +6,12 @@
  * deregistration, which may fail only as long as the MR is whole.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "fail_nth.h"
 #include "rig.h"
 #include "sim.h"
 #include "tap.h"
@@ -21,7 +21,6 @@
 #define NTH_MAX	5000
 
 static struct rig rig;
-static int fail_nth;	/* /proc/thread-self/fail-nth */
 
 /* Sleeping allocations fail, too, and nobody prints a stack for each. */
 static const struct {
@@ -58,27 +57,6 @@ static bool exchange(size_t i, const char *value, char *old)
 	return !fclose(f);
 }
 
-static void arm(int nth)
-{
-	char text[16];
-	int length = snprintf(text, sizeof(text), "%d", nth);
-
-	if (pwrite(fail_nth, text, length, 0) != length)
-		bail("fail-nth: %s", strerror(errno));
-}
-
-/* Disarms; true if the failure has happened. */
-static bool fired(void)
-{
-	char text[16] = "";
-	ssize_t length = pread(fail_nth, text, sizeof(text) - 1, 0);
-	/* Copying the answer is something that can be made to fail, as well. */
-	bool left = (length < 0 && errno == EFAULT) || (length > 0 && atoi(text) > 0);
-
-	arm(0);
-	return !left;
-}
-
 static bool expected(int err)
 {
 	return err == ENOMEM || err == EFAULT;
@@ -95,9 +73,9 @@ static void test_register(struct dmabuf *buf, const char *name)
 		int err;
 		bool hit;
 
-		arm(nth);
+		fail_nth_arm(nth);
 		err = rig_reg(&rig, dmabuf_fd(buf), 0, SIZE, IOVA, &mr);
-		hit = fired();
+		hit = fail_nth_fired();
 		if (!err) {
 			survived += hit;
 			if (mr_dereg(&mr))
@@ -134,9 +112,9 @@ static void test_deregister(struct dmabuf *buf, const char *name)
 
 		if (rig_reg(&rig, dmabuf_fd(buf), 0, SIZE, IOVA, &mr))
 			bail("cannot register");
-		arm(nth);
+		fail_nth_arm(nth);
 		err = mr_dereg(&mr);
-		hit = fired();
+		hit = fail_nth_fired();
 		if (err) {
 			refused++;
 			if (!hit || !expected(err) ||
@@ -173,8 +151,7 @@ int main(void)
 	struct counters start;
 	struct dmabuf *vgem;
 
-	fail_nth = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
-	if (fail_nth < 0)
+	if (!fail_nth_there())
 		tap_skip_all("this kernel has no fault injection");
 	rig_up(&rig);
 	counters_get(&start);
@@ -195,6 +172,5 @@ int main(void)
 		exchange(i, saved[i], NULL);
 	ok(counters_back(&start, 1000), "all counters back to the start");
 	rig_down(&rig);
-	close(fail_nth);
 	return tap_done();
 }

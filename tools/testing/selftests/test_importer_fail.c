@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fail_nth.h"
 #include "importer.h"
 #include "rig.h"
 #include "sim.h"
@@ -260,33 +261,6 @@ static bool fail_allocations(void)
 	return there;
 }
 
-/*
- * /proc/thread-self/fail-nth, opened once: an open() while it is armed would be
- * what fails.
- */
-static int fail_nth = -1;
-
-static void arm(unsigned int nth)
-{
-	char text[16];
-	int length = snprintf(text, sizeof(text), "%u", nth);
-
-	if (fail_nth < 0)
-		fail_nth = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
-	if (fail_nth < 0 || pwrite(fail_nth, text, length, 0) != length)
-		bail("fail-nth: %s", strerror(errno));
-}
-
-/* How many of the armed count are left: 0 if an allocation has failed. */
-static unsigned int disarm(void)
-{
-	char text[16] = "";
-
-	if (pread(fail_nth, text, sizeof(text) - 1, 0) < 0 || pwrite(fail_nth, "0", 1, 0) != 1)
-		bail("fail-nth: %s", strerror(errno));
-	return strtoul(text, NULL, 10);
-}
-
 #define ALLOCATIONS_MAX 200
 
 static void each_allocation(uint32_t contract, const struct dmabuf_opts *opts, const char *where)
@@ -297,16 +271,16 @@ static void each_allocation(uint32_t contract, const struct dmabuf_opts *opts, c
 	int imp = imp_open();
 
 	for (nth = 1; nth < ALLOCATIONS_MAX; nth++) {
-		unsigned int rest;
+		bool fired;
 		int ret;
 
-		arm(nth);
+		fail_nth_arm(nth);
 		ret = imp_import(imp, buf, contract, 0, SIZE);
-		rest = disarm();
+		fired = fail_nth_fired();
 		if (!ret)
 			imp_release(imp);
 		left += !nothing_left(buf);
-		if (rest)
+		if (!fired)
 			break;
 		failed += ret == ENOMEM;
 		/* EFAULT: the copy of the arguments is one of the things that fail. */
