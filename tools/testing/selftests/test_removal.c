@@ -16,13 +16,15 @@
 
 #define DEVICE	"rxe9"
 #define SIZE	(64 * KIB)
+#define FENCE_MS	60000
+#define PATIENCE_MS	60000	/* a guest under load is slow */
 #define IOVA	0xf00000000ull
 
 /* How the application that holds the device is to behave */
 struct holder {
 	struct dmabuf *buf;
 	int ready[2];		/* it says: registered, or about to */
-	int leave[2];		/* closed: it may go */
+	int leave[2];		/* it is told to go */
 };
 
 static struct dmabuf *vram;
@@ -41,7 +43,6 @@ static int hold(void *arg)
 	struct mr mr;
 	char byte = 0;
 
-	close(holder->leave[1]);
 	if (!reg.pd)
 		return 10;
 	reg.driver_id = uverbs_driver_id(ctx);
@@ -49,7 +50,7 @@ static int hold(void *arg)
 		return 11;
 	if (write(holder->ready[1], &byte, 1) != 1)
 		return 12;
-	if (read(holder->leave[0], &byte, 1))
+	if (read(holder->leave[0], &byte, 1) != 1)
 		return 13;
 	/* The device is on its way out, but not for us. */
 	if (mr_dereg(&mr) || mr_reg(&reg, &mr))
@@ -86,13 +87,15 @@ static pid_t start_holder(struct holder *holder, struct dmabuf *buf)
 		bail("pipe: %s", strerror(errno));
 	pid = child_start(hold, holder);
 	close(holder->ready[1]);
-	close(holder->leave[0]);
 	return pid;
 }
 
 static void end_holder(struct holder *holder)
 {
+	if (write(holder->leave[1], "", 1) != 1)
+		bail("write: %s", strerror(errno));
 	close(holder->ready[0]);
+	close(holder->leave[0]);
 	close(holder->leave[1]);
 }
 
@@ -115,14 +118,14 @@ static void test_link_del(const char *name, bool kill_it)
 	if (kill_it) {
 		kill(app, SIGKILL);
 		end_holder(&holder);
-		is(child_wait(app, 10000), CHILD_SIGNAL(SIGKILL), "%s: it is killed", name);
+		is(child_wait(app, PATIENCE_MS), CHILD_SIGNAL(SIGKILL), "%s: it is killed", name);
 	} else {
 		end_holder(&holder);
-		is(child_wait(app, 10000), 0,
+		is(child_wait(app, PATIENCE_MS), 0,
 		   "%s: it deregisters, registers anew, and exits", name);
 	}
-	is(child_wait(del, 10000), 0, "%s: `rdma link del` ends", name);
-	ok(!rc_open(DEVICE), "%s: the device is gone", name);
+	is(child_wait(del, PATIENCE_MS), 0, "%s: `rdma link del` ends", name);
+	ok(access("/sys/class/infiniband/" DEVICE, F_OK), "%s: the device is gone", name);
 	soft_rdma_del(DEVICE);
 	ok(counters_back(&before, 1000), "%s: all counters back", name);
 }
@@ -141,7 +144,7 @@ static void test_link_del_fence(void)
 	if (!soft_rdma_add(DEVICE, "rxe", 99))
 		bail("no rxe");
 	counters_get(&before);
-	if (sim_fence(buf, 60000))
+	if (sim_fence(buf, FENCE_MS))
 		bail("no fence");
 	app = start_holder(&holder, buf);
 	for (int tries = 0; tries < 500 && !info.attached; tries++) {
@@ -154,9 +157,9 @@ static void test_link_del_fence(void)
 	ok(!ended(del), "%s: `rdma link del` waits for it", name);
 	start = now_ms();
 	kill(app, SIGKILL);
-	is(child_wait(app, 10000), CHILD_SIGNAL(SIGKILL), "%s: the application is killed", name);
-	is(child_wait(del, 10000), 0, "%s: `rdma link del` ends", name);
-	ok(now_ms() - start < 10000, "%s: long before the fence", name);
+	is(child_wait(app, PATIENCE_MS), CHILD_SIGNAL(SIGKILL), "%s: the application is killed", name);
+	is(child_wait(del, PATIENCE_MS), 0, "%s: `rdma link del` ends", name);
+	ok(now_ms() - start < 30000, "%s: long before the fence", name);
 	end_holder(&holder);
 	soft_rdma_del(DEVICE);
 	ok(counters_back(&before, 1000), "%s: all counters back", name);
@@ -221,6 +224,6 @@ int main(void)
 	test_unload();
 	test_reload();
 	dmabuf_free(vram);
-	ok(counters_back(&start, 65000), "all counters back to the start");
+	ok(counters_back(&start, FENCE_MS + 5000), "all counters back to the start");
 	return tap_done();
 }

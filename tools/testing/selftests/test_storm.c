@@ -63,6 +63,7 @@ static const char *const column_names[ALL_COLUMNS] = {
 static struct {
 	_Atomic uint64_t count[ALL_COLUMNS];
 	_Atomic bool stop;
+	_Atomic bool busy[WORKERS_MAX];	/* the worker has MRs: time to die */
 } *storm;
 
 static void count(enum column column)
@@ -218,9 +219,15 @@ static void host_mr(struct rig *rig)
 	}
 }
 
+struct worker {
+	int number;
+	uint64_t seed;
+};
+
 static int work(void *arg)
 {
-	uint64_t random = *(uint64_t *)arg;
+	const struct worker *worker = arg;
+	uint64_t random = worker->seed;
 	struct target target = {
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.random = random_next(&random),
@@ -236,8 +243,10 @@ static int work(void *arg)
 		replace(&target, &random);
 		if (!target.buf)
 			continue;	/* VRAM is full of what others have left */
-		for (int i = 0; i < 3 && dmabuf_fd(target.buf) >= 0; i++)
+		for (int i = 0; i < 3 && dmabuf_fd(target.buf) >= 0; i++) {
 			round_of_mrs(&rig, &target, &random);
+			atomic_store(&storm->busy[worker->number], true);
+		}
 		if (random_next(&random) % 4 == 0)
 			host_mr(&rig);
 	}
@@ -267,10 +276,11 @@ static bool reached(const uint64_t *minimum)
 
 int main(int argc, char **argv)
 {
-	uint64_t minimum[COLUMNS], random, seeds[WORKERS_MAX], start_ms, deadline, earliest;
-	int workers = option_number(argc, argv, "workers", 3);
+	uint64_t minimum[COLUMNS], random, start_ms, deadline, earliest;
+	int worker_count = option_number(argc, argv, "workers", 3);
 	int bad_ends = 0, status;
 	struct counters start;
+	struct worker workers[WORKERS_MAX];
 	pid_t pids[WORKERS_MAX], dumper;
 	struct rig rig;
 
@@ -280,7 +290,7 @@ int main(int argc, char **argv)
 	minimum[MOVES] = option_number(argc, argv, "moves", 300);
 	minimum[REVOKES] = option_number(argc, argv, "revokes", 100);
 	minimum[KILLS] = option_number(argc, argv, "kills", 50);
-	if (workers < 1 || workers > WORKERS_MAX)
+	if (worker_count < 1 || worker_count > WORKERS_MAX)
 		bail("--workers: 1 to %d", WORKERS_MAX);
 	random = random_seed(argc, argv);
 
@@ -296,25 +306,28 @@ int main(int argc, char **argv)
 	earliest = start_ms + 1000 * option_number(argc, argv, "min-seconds", 0);
 	deadline = start_ms + 1000 * option_number(argc, argv, "max-seconds", 330);
 	dumper = child_start(dump, NULL);
-	for (int i = 0; i < workers; i++) {
-		seeds[i] = random_next(&random);
-		pids[i] = child_start(work, &seeds[i]);
+	for (int i = 0; i < worker_count; i++) {
+		workers[i] = (struct worker){ i, random_next(&random) };
+		pids[i] = child_start(work, &workers[i]);
 	}
 	while (now_ms() < deadline && (now_ms() < earliest || !reached(minimum))) {
-		int victim = random_next(&random) % workers;
+		int victim = random_next(&random) % worker_count;
 
-		usleep(500 * 1000 + random_next(&random) % 2000000);
+		usleep(random_next(&random) % (1000 * 1000));
+		if (!atomic_load(&storm->busy[victim]))
+			continue;
 		kill(pids[victim], SIGKILL);
 		status = child_wait(pids[victim], 30000);
 		if (status == CHILD_SIGNAL(SIGKILL))
 			count(KILLS);
 		else
 			bad_ends++;
-		seeds[victim] = random_next(&random);
-		pids[victim] = child_start(work, &seeds[victim]);
+		atomic_store(&storm->busy[victim], false);
+		workers[victim].seed = random_next(&random);
+		pids[victim] = child_start(work, &workers[victim]);
 	}
 	atomic_store(&storm->stop, true);
-	for (int i = 0; i < workers; i++)
+	for (int i = 0; i < worker_count; i++)
 		bad_ends += child_wait(pids[i], 60000) != 0;
 	bad_ends += child_wait(dumper, 60000) != 0;
 
