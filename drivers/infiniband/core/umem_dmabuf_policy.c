@@ -46,8 +46,16 @@ static int umem_dmabuf_user_errno(long err)
 /**
  * ib_umem_dmabuf_refuse - say no, and leave a trace of who said it
  * @device: the device that the import is for
- * @layer: who says no: a word that an administrator can look up
+ * @layer: who says no
  * @err: its answer; anything, since an exporter may answer anything
+ *
+ * An exporter says no at "attach", "pin", "map" (also with a "short list"),
+ * "vmap", "CPU access" or by a "revoke"; a signal, at a "fence" or a "lock"; the
+ * administrator, by "pin policy" or "pin limit"; the kernel, for "memory"; this
+ * code, for the "arguments", the "file descriptor" or the "window"; the RDMA
+ * side, for "no DMA device", or as "device" or "driver".  "driver" ends the trace
+ * of every failed registration: the line before it, if there is one, has the
+ * reason.
  *
  * The one place where an answer becomes an errno that user space may see:
  * numbers that are internal to the kernel are translated, and so is
