@@ -70,7 +70,6 @@ static void check_attributes(struct rig *rig)
 	ok(says(line, "dmabuf_exporter", "vramsim"), "the exporter is shown");
 	ok(says_number(line, "dmabuf_inode", dmabuf_inode(buf)), "the dma-buf's inode");
 	ok(says_number(line, "dmabuf_offset", OFFSET), "the offset");
-	ok(says_number(line, "mrlen", SIZE - OFFSET), "the length");
 	ok(says(line, "dmabuf_state", "pinned"), "the state");
 	ok(says_number(line, "dmabuf_copies", 1) && says_number(line, "dmabuf_bytes", 1),
 	   "what the CPU has copied");
