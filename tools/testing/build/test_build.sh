@@ -49,7 +49,7 @@ is "$(grep -cxF -e "ABI=$ABI" -e "KDIR=$KDIR" -e "KSRC=$KSRC" out)" 3 '  are wha
 [ ! -e apt-called ] && [ ! -e none ]
 ok $? '  apt is not called, and the cache not made'
 mkdir old
-printf 'kernelversion:\n\t@echo 5.9.1\n' > old/Makefile
+printf 'VERSION = 5\nPATCHLEVEL = 9\nSUBLEVEL = 1\n' > old/Makefile
 KDIR=$KDIR KSRC=$work/old "$top/scripts/base-kernel" --line "$LINE" > out 2> log
 is $? 1 'KDIR and KSRC of two versions'
 says "$KDIR is version ${VERSION%-*}"
