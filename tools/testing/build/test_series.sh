@@ -114,10 +114,10 @@ if [ ! -e "$tree.done" ]; then
 	cp -al "$KSRC" "$tree" 2> /dev/null || { rm -rf "$tree"; cp -a "$KSRC" "$tree"; }
 	touch "$tree.done"
 fi
-dirs=$(printf '%s\n' "${paths[@]}" | sed -n 's#^\(drivers/.*/\)[^/]*\.c$#\1#p' | sort -u)
+dirs=$(printf '%s\n' "${paths[@]}" | sed -n '/^tools\//d; s#^\(.*/\)[^/]*\.c$#\1#p' | sort -u)
 ours=$(grep -E '^CONFIG_' "$top/scripts/modules.config"; echo CONFIG_INFINIBAND_UMEM_DMABUF_KUNIT_TEST=m)
 # The debug kernel's configuration without what only makes compiling slow.
-plain=$(grep -vE 'KASAN|^CONFIG_DEBUG_INFO|KMEMLEAK' "$top/tools/testing/vm/debug.config")
+plain=$(grep -vE '^CONFIG_(KASAN_INLINE|DEBUG_INFO)=' "$top/tools/testing/vm/debug.config")
 compiler=$(gcc --version | head -n 1; sparse --version)
 case $compiler in *[0-9]*$'\n'*[0-9]*) ;; *) skip 'sparse' 'sparse is not installed (make setup)';; esac
 
