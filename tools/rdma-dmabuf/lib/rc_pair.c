@@ -161,7 +161,7 @@ static int end_connect(const struct rc_pair *pair, struct rc_end *end,
 	attr.qp_state = IBV_QPS_RTS;
 	attr.sq_psn = sq_psn;
 	attr.max_rd_atomic = MAX_RD_ATOMIC;
-	attr.timeout = 16;		/* 0.27 s: a software device under load is slow */
+	attr.timeout = 20;		/* 4.3 s: a software device under load is slow */
 	attr.retry_cnt = 7;
 	attr.rnr_retry = 7;
 	ret = ibv_modify_qp(end->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN |

@@ -121,6 +121,10 @@ static void check(struct rig *rig, enum ibv_wr_opcode opcode, const char *name, 
 			refused++;
 		else
 			other++;
+		if (status > 0 && status != IBV_WC_REM_ACCESS_ERR)
+			diag("  round %d: %s", round, ibv_wc_status_str(status));
+		else if (status < 0)
+			diag("  round %d: no completion: %s", round, strerror(errno));
 		if (opcode == IBV_WR_RDMA_READ) {
 			words = arrived(host, round);
 			stale += words < 0;

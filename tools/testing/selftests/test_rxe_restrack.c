@@ -19,23 +19,32 @@
 #define SIZE	(16 * KIB)
 #define OFFSET	4096
 
-/* The line of our one dma-buf MR. */
+/* What is said of our one dma-buf MR, in one line; empty if nothing. */
 static void show(char *line, size_t size)
 {
+	char text[16384], *start, *end;
 	FILE *pipe = popen("rdma -dd resource show mr", "r");
 
 	if (!pipe)
 		bail("popen: %s", strerror(errno));
-	line[0] = '\0';
-	while (fgets(line, size, pipe))
-		if (strstr(line, "dmabuf_"))
-			break;
-	while (fgetc(pipe) != EOF)
-		;
+	text[fread(text, 1, sizeof(text) - 1, pipe)] = '\0';
 	if (pclose(pipe))
 		bail("`rdma -dd resource show mr` failed");
-	if (!strstr(line, "dmabuf_"))
-		line[0] = '\0';
+
+	line[0] = '\0';
+	start = strstr(text, "dmabuf_");
+	if (!start)
+		return;
+	/* A line that begins with a blank continues the one before. */
+	for (end = start; *end && (*end != '\n' || end[1] == ' ' || end[1] == '\t'); end++)
+		if (*end == '\n')
+			*end = ' ';
+	*end = '\0';
+	while (start > text && (start[-1] != '\n' || *start == ' ' || *start == '\t'))
+		start--;
+	if (strlen(start) >= size)
+		bail("a long line: %s", start);
+	strcpy(line, start);
 }
 
 static bool says(const char *line, const char *name, const char *value)
