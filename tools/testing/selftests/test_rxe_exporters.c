@@ -20,15 +20,14 @@
 static const struct {
 	const char *name;
 	struct dmabuf_opts opts;
-	unsigned int pins;
 } kinds[] = {
-	{ "dynamic, VRAM", { }, 1 },
-	{ "dynamic, system memory", { .system = true }, 1 },
-	{ "dynamic, scattered", { .flags = VRAMSIM_CREATE_SCATTER, .segment_size = 4096 }, 1 },
-	{ "dynamic, no peer-to-peer", { .flags = VRAMSIM_CREATE_NO_P2P }, 1 },
-	{ "dynamic, pin moves it", { .pin = VRAMSIM_PIN_DOWNGRADE }, 1 },
-	{ "static, VRAM", { .flags = VRAMSIM_CREATE_STATIC }, 0 },
-	{ "static, system memory", { .flags = VRAMSIM_CREATE_STATIC, .system = true }, 0 },
+	{ "dynamic, VRAM", { } },
+	{ "dynamic, system memory", { .system = true } },
+	{ "dynamic, scattered", { .flags = VRAMSIM_CREATE_SCATTER, .segment_size = 4096 } },
+	{ "dynamic, no peer-to-peer", { .flags = VRAMSIM_CREATE_NO_P2P } },
+	{ "dynamic, pin moves it", { .pin = VRAMSIM_PIN_DOWNGRADE } },
+	{ "static, VRAM", { .flags = VRAMSIM_CREATE_STATIC } },
+	{ "static, system memory", { .flags = VRAMSIM_CREATE_STATIC, .system = true } },
 };
 
 static void check_vramsim(struct rig *rig, unsigned int i)
@@ -48,7 +47,8 @@ static void check_vramsim(struct rig *rig, unsigned int i)
 	is(info.attached_p2p, 0, "%s: not peer-to-peer", name);
 	is(info.mapped, 0, "%s: not mapped for DMA", name);
 	is(info.vmapped, 1, "%s: mapped for the CPU", name);
-	is(info.pinned, kinds[i].pins, "%s: pins", name);
+	/* a static exporter's own, which it takes at attach */
+	is(info.pinned, 1, "%s: kept in place by one pin", name);
 	ok(rig_works(rig, &mr, IOVA, buf, OFFSET, LENGTH), "%s: carries data", name);
 	is(mr_dereg(&mr), 0, "%s: dereg", name);
 	dmabuf_free(buf);
