@@ -104,7 +104,7 @@ static void try_real(uint64_t size, uint64_t segment)
 	int imp;
 
 	if (size > vram_free()) {
-		skip("data", "0x%" PRIx64 " bytes need a guest with --gpu 16G", size);
+		skip("data", "0x%" PRIx64 " bytes need a guest with more VRAM (--gpu)", size);
 		return;
 	}
 	buf = rig_vram(size, &opts);
