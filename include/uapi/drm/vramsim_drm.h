@@ -100,7 +100,7 @@ struct drm_vramsim_info {
  * struct drm_vramsim_gem_create - create a buffer, zero filled
  * @size: bytes, rounded up to whole pages by the driver (in, out)
  * @segment_size: longest segment of a mapping, a multiple of the page size; 0:
- *	as the allocator finds it (in)
+ *	as the allocator finds it; never more than 4 GiB - 4 KiB (in)
  * @placement: VRAMSIM_PLACEMENT_VRAM or _SYSTEM (in)
  * @flags: VRAMSIM_CREATE_* (in)
  * @pin: VRAMSIM_PIN_* (in)
