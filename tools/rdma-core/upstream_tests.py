@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Run rdma-core's own tests, those of the installed package, and speak TAP.
 
-In the guest; run-tests starts it there.  Without a baseline every failure is
+In the guest; run-tests starts it there.  Each test is a process of its own, so
+that one which crashes or hangs fails alone.  Without a baseline every failure is
 one; with a baseline (a file of "TEST STATUS[,STATUS]" lines, the statuses that
 the unmodified kernel modules gave in several runs) a test that fails there too
 is a TODO, and one that got worse is a failure.
@@ -12,7 +13,9 @@ import ctypes
 import fnmatch
 import gc
 import gzip
+import json
 import os
+import select
 import signal
 import sys
 import tempfile
@@ -71,41 +74,23 @@ def all_tests(suite):
             yield test
 
 
-class TapResult(unittest.TestResult):
-    """Prints a line for each test, and judges it."""
+class Verdict(unittest.TestResult):
+    """What one test comes to, its subtests included."""
 
-    def __init__(self, options):
+    def __init__(self):
         super().__init__()
-        self.options = options
-        self.baseline = read_baseline(options.baseline) if options.baseline else {}
-        self.statuses = {}
-        self.number = 0
-        self.bad = 0
-        self.verdict = None
+        self.status = 'ok'
+        self.detail = ''
 
-    def startTest(self, test):
-        super().startTest(test)
-        self.verdict = ('ok', '')
-        signal.alarm(self.options.test_timeout)
-
-    def stopTest(self, test):
-        signal.alarm(0)
-        self.report(test.id(), *self.verdict)
-        super().stopTest(test)
-        self.verdict = None
-
-    def note(self, test, status, detail):
-        """A class whose set-up fails or skips is reported, but never started."""
-        if self.verdict is None:
-            self.report(test.id(), status, detail)
-        elif RANK[status] >= RANK[self.verdict[0]]:
-            self.verdict = (status, detail)
+    def note(self, status, detail):
+        if RANK[status] > RANK[self.status]:
+            self.status, self.detail = status, detail
 
     def addSkip(self, test, reason):
-        self.note(test, 'skipped', reason)
+        self.note('skipped', reason)
 
     def addError(self, test, err):
-        self.note(test, 'failed', ''.join(traceback.format_exception(*err)))
+        self.note('failed', ''.join(traceback.format_exception(*err)))
 
     addFailure = addError
 
@@ -114,32 +99,45 @@ class TapResult(unittest.TestResult):
             self.addError(test, err)
 
     def addUnexpectedSuccess(self, test):
-        self.note(test, 'failed', 'unexpected success')
-
-    def report(self, test, status, detail):
-        self.statuses[test] = status
-        self.number += 1
-        known = self.baseline.get(test, [])
-        worse = RANK[status] > max((RANK[k] for k in known), default=RANK['skipped'])
-        if status == 'skipped' and known and not worse or status == 'skipped' and not self.options.no_skip:
-            result, directive = 'ok', f' # SKIP {" ".join(detail.split())}'
-        elif status == 'failed' and known and not worse:
-            result, directive = 'not ok', ' # TODO fails with the unmodified modules, too'
-        elif status == 'ok':
-            result, directive = 'ok', ''
-        else:
-            result, directive = 'not ok', ''
-            self.bad += 1
-        if status != 'ok' and not directive.startswith(' # SKIP'):
-            for line in detail.rstrip().splitlines():
-                print(f'# {line}')
-        if known and worse:
-            print(f'# {status}; with the unmodified modules: {", ".join(known)}')
-        print(f'{result} {self.number} - {test}{directive}', flush=True)
+        self.note('failed', 'unexpected success')
 
 
-def too_long(_signal, _frame):
-    raise TimeoutError('the test does not end')
+def run_test(test, timeout):
+    """Status of a test and what there is to say about it."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        verdict = Verdict()
+        unittest.TestSuite([test]).run(verdict)
+        os.write(writer, json.dumps([verdict.status, verdict.detail[-4000:]]).encode() + b'\n')
+        os._exit(0)
+    os.close(writer)
+    answer = b''
+    # Up to the newline: a process that the test left behind may keep the pipe open.
+    while not answer.endswith(b'\n'):
+        if not select.select([reader], [], [], timeout)[0]:
+            os.kill(child, signal.SIGKILL)
+            answer = json.dumps(['failed', f'no end after {timeout} s']).encode() + b'\n'
+            break
+        part = os.read(reader, 65536)
+        if not part:
+            break
+        answer += part
+    os.close(reader)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if answer.endswith(b'\n'):
+        return json.loads(answer)
+    return ['failed', f'killed by {signal.Signals(-code).name}' if code < 0 else f'exit code {code}']
+
+
+def judge(status, known, no_skip):
+    """Whether a status is bad in the light of the known ones, and TAP's directive."""
+    worst = max((RANK[k] for k in known), default=RANK['ok' if no_skip else 'skipped'])
+    if RANK[status] > worst:
+        return True, ''
+    if status == 'failed':
+        return False, ' # TODO fails with the unmodified modules, too'
+    return False, ' # SKIP' if status == 'skipped' else ''
 
 
 def main():
@@ -163,16 +161,31 @@ def main():
         test for test in all_tests(unittest.defaultTestLoader.loadTestsFromModule(tests))
         if fnmatch.fnmatch(test.id(), options.only))
 
-    signal.signal(signal.SIGALRM, too_long)
-    result = TapResult(options)
+    baseline = read_baseline(options.baseline) if options.baseline else {}
+    statuses = {}
+    bad = 0
     print('TAP version 13')
-    suite.run(result)
-    print(f'1..{result.number}')
+    print(f'1..{suite.countTestCases()}', flush=True)
+    for number, test in enumerate(suite, 1):
+        name = test.id()
+        known = baseline.get(name, [])
+        status, detail = run_test(test, options.test_timeout)
+        statuses[name] = status
+        is_bad, directive = judge(status, known, options.no_skip)
+        bad += is_bad
+        if status == 'failed' or is_bad:
+            print(*(f'# {line}' for line in detail.splitlines()), sep='\n')
+        if is_bad and known:
+            print(f'# {status}; with the unmodified modules: {", ".join(known)}')
+        if directive == ' # SKIP':
+            directive += f' {" ".join(detail.split())}'
+        print(f'{"not ok" if is_bad or status == "failed" else "ok"} {number} - {name}{directive}',
+              flush=True)
     if options.status:
         with open(options.status, 'w', encoding='ascii') as out:
-            out.writelines(f'{test} {status}\n' for test, status in sorted(result.statuses.items()))
+            out.writelines(f'{test} {status}\n' for test, status in sorted(statuses.items()))
         return 0
-    return 1 if result.bad or not result.number else 0
+    return 1 if bad or not statuses else 0
 
 
 if __name__ == '__main__':
