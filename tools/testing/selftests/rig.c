@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "netdev.h"
 #include "rig.h"
 #include "sim.h"
 #include "tap.h"
@@ -99,6 +100,18 @@ struct dmabuf *rig_vram(uint64_t size, const struct dmabuf_opts *opts)
 
 	if (!buf)
 		bail("%" PRIu64 " bytes of vramsim: %s", size, strerror(errno));
+	return buf;
+}
+
+struct dmabuf *rig_vgem(uint64_t size)
+{
+	struct dmabuf *buf;
+
+	if (!run("modprobe -q vgem"))
+		return NULL;
+	buf = dmabuf_alloc("vgem", size, NULL);
+	if (!buf)
+		bail("%" PRIu64 " bytes of vgem: %s", size, strerror(errno));
 	return buf;
 }
 

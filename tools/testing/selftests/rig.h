@@ -52,6 +52,8 @@ int rig_read(struct rig *rig, const struct mr *mr, uint64_t addr, void *to, uint
 
 /* A vramsim buffer, or bails out. */
 struct dmabuf *rig_vram(uint64_t size, const struct dmabuf_opts *opts);
+/* A buffer of the kernel's own vgem, or NULL if this kernel has none. */
+struct dmabuf *rig_vgem(uint64_t size);
 
 /*
  * True if @mr, whose iova is that of @offset in @buf, carries data both ways:

@@ -162,11 +162,11 @@ int main(void)
 	test_kind(rig_vram(SIZE, NULL), "VRAM");
 	test_kind(rig_vram(SIZE, &in_system), "system memory");
 	test_kind(rig_vram(SIZE, &fixed), "static exporter");
-	vgem = dmabuf_alloc("vgem", SIZE, NULL);
+	vgem = rig_vgem(SIZE);
 	if (vgem)
 		test_kind(vgem, "vgem");
 	else
-		skip("vgem", "no vgem");
+		skip("vgem", "no vgem in this kernel");
 
 	for (size_t i = 0; i < SETTINGS; i++)
 		exchange(i, saved[i], NULL);
