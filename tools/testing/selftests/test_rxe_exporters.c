@@ -89,7 +89,7 @@ int main(void)
 
 	rig_up(&rig);
 	counters_get(&start);
-	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
 		check_vramsim(&rig, i);
 	check_vgem(&rig);
 	check_no_vmap(&rig, VRAMSIM_CREATE_NO_VMAP, "dynamic");
