@@ -145,7 +145,11 @@ compile() {
 		for dir in $dirs; do
 			[ ! -e "$tree/$dir/Makefile" ] || targets+=("$dir")
 		done
+		# Only what is compiled brings its messages: all of it for the base, and
+		# after a run that was cut short.
+		[ $n != 0 ] && [ ! -e "$obj/unfinished" ] || rm -rf "$obj"
 		mkdir -p "$obj"
+		touch "$obj/unfinished"
 		echo "$config" > "$obj/wanted"
 		KCONFIG_ALLCONFIG=$obj/wanted make -s -C "$tree" O="$obj" allnoconfig > "$obj/log" 2>&1
 		# An untouched .config keeps its time, and with it what was compiled.
@@ -155,6 +159,7 @@ compile() {
 			-e '/^failed$/p' -e '/: \(warning\|error\|note\|fatal error\)/{s/:[0-9]\+//g;p}' \
 			-e '/^make.*\*\*\*/{s/:[0-9]\+//g;p}' "$obj/log" | sort -u > "$keep/messages/$key.new"
 		mv "$keep/messages/$key.new" "$keep/messages/$key"
+		rm "$obj/unfinished"
 	fi
 	cp "$keep/messages/$key" messages
 	cp "$keep/messages/$key.config" config
