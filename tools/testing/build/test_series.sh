@@ -147,7 +147,9 @@ compile() {
 		done
 		# Only what is compiled brings its messages: all of it for the base, and
 		# after a run that was cut short.
-		[ $n != 0 ] && [ ! -e "$obj/unfinished" ] || rm -rf "$obj"
+		if [ $n = 0 ] || [ -e "$obj/unfinished" ]; then
+			rm -rf "$obj"
+		fi
 		mkdir -p "$obj"
 		touch "$obj/unfinished"
 		echo "$config" > "$obj/wanted"
