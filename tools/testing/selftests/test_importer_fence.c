@@ -144,7 +144,7 @@ static void start_map(struct waiter *waiter, int imp)
 		bail("no thread");
 }
 
-#define FENCE_MS	3000
+#define FENCE_MS	15000	/* long enough for what has to come before its end */
 
 static void others_go_on(void)
 {

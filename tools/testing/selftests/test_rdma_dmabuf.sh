@@ -58,7 +58,7 @@ run 4 'nosuch: .*ENODEV' 'no such RDMA device: skip' demo -d nosuch
 run 4 'vramsim:7: .*ENODEV' 'no such GPU: skip' demo -e vramsim:7
 run 4 'heap:nosuch: .*ENODEV' 'no such heap: skip' bench -e heap:nosuch
 run 1 'nosuch: .*EINVAL' 'unknown exporter: the name is told' demo -e nosuch
-run 1 'ibv_query_gid failed: E' 'no such GID: the call is told' demo -x 200
+run 1 'ibv_query_gid failed: E' 'no such GID: the call is told' demo -x 4000
 run 1 'mmap failed: ENOMEM' 'no memory: the call is told' bench -s 4K -r 1 -R 4T
 run 1 '/nosuch/file failed: ENOENT' 'no JSON file: it is told' \
 	bench -s 4K -n 1 -r 1 -R 0 -j /nosuch/file
