@@ -19,8 +19,9 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <rdma/ib_dmabuf_cpu.h>
-#include <rdma/ib_umem_dmabuf.h>
 #include <rdma/ib_verbs.h>
+
+#include "umem_dmabuf.h"
 
 #define CREATE_TRACE_POINTS
 #include <trace/events/ib_dmabuf_cpu.h>
@@ -111,7 +112,7 @@ static int attach_buffer(struct ib_dmabuf_cpu *buf)
 						     buf);
 	else
 		buf->attach = dma_buf_attach(buf->dmabuf, dev);
-	if (IS_ERR(buf->attach))
+	if (umem_dmabuf_says_no(buf->attach))
 		return ib_umem_dmabuf_refuse(buf->ibdev, "attach",
 					     PTR_ERR(buf->attach));
 	return 0;
@@ -128,17 +129,22 @@ static int pin_buffer(struct ib_dmabuf_cpu *buf)
 	err = ib_umem_dmabuf_charge_pin(buf->ibdev, dmabuf);
 	if (err)
 		return err;
-	err = dma_resv_lock_interruptible(dmabuf->resv, NULL);
-	if (!err) {
-		err = dma_buf_pin(buf->attach);
-		buf->pinned = !err;
-		dma_resv_unlock(dmabuf->resv);
+	if (dma_resv_lock_interruptible(dmabuf->resv, NULL)) {
+		err = ib_umem_dmabuf_refuse(buf->ibdev, "lock", -ERESTARTSYS);
+		goto err_uncharge;
 	}
+	err = dma_buf_pin(buf->attach);
+	buf->pinned = !err;
+	dma_resv_unlock(dmabuf->resv);
 	if (err) {
-		ib_umem_dmabuf_uncharge_pin(dmabuf);
-		return ib_umem_dmabuf_refuse(buf->ibdev, "pin", err);
+		err = ib_umem_dmabuf_refuse(buf->ibdev, "pin", err);
+		goto err_uncharge;
 	}
 	return 0;
+
+err_uncharge:
+	ib_umem_dmabuf_uncharge_pin(dmabuf);
+	return err;
 }
 
 static void unpin_buffer(struct ib_dmabuf_cpu *buf)

@@ -58,7 +58,7 @@ static int umem_dmabuf_map(struct ib_umem_dmabuf *umem_dmabuf)
 		return 0;
 
 	sgt = dma_buf_map_attachment(umem_dmabuf->attach, DMA_BIDIRECTIONAL);
-	if (IS_ERR(sgt)) {
+	if (umem_dmabuf_says_no(sgt)) {
 		ret = PTR_ERR(sgt);
 		/* The exporter's way to say that the memory will not be back. */
 		if (ret == -ENODEV)
@@ -345,8 +345,7 @@ umem_dmabuf_import(struct ib_device *device, struct device *dma_device,
 						&umem_dmabuf_p2p_ops :
 						&umem_dmabuf_system_ops,
 					umem_dmabuf);
-	/* An exporter's positive answer comes back as a pointer to nowhere. */
-	if (IS_ERR(attach) || (unsigned long)attach < PAGE_SIZE) {
+	if (umem_dmabuf_says_no(attach)) {
 		ret = ib_umem_dmabuf_refuse(device, "attach", PTR_ERR(attach));
 		goto err_uncharge;
 	}

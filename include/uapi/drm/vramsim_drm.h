@@ -213,8 +213,8 @@ struct drm_vramsim_gem_access {
  *	fence has signalled; 0: no fence; at most 600000 (in)
  * @segment_size: new segment size, 0: as before (in)
  *
- * Waits for earlier fences first.  VRAMSIM_MOVE_NOTIFY_ONLY goes with no other
- * argument than the handle.
+ * Waits for earlier fences first.  VRAMSIM_MOVE_NOTIFY_ONLY does not, and goes with
+ * no other argument than the handle.
  *
  * -EBUSY if the buffer is pinned, mapped by the kernel, or kept mapped by an
  * importer; -ENODEV if revoked, -ENOSPC without room, -EOPNOTSUPP for a sparse
@@ -273,7 +273,8 @@ struct drm_vramsim_gem_fence {
  * @nth: the first call that is hit, counted from this one on, 1 is the next (in)
  * @count: calls that are hit from there on, 0 takes the injection back (in)
  * @error: positive errno to fail with, up to 4095; 0 where the step does not
- *	fail (in)
+ *	fail; attach and pin also take -1 to -4095, for an exporter that answers
+ *	with the positive number by mistake (in)
  * @pad: must be zero
  *
  * A new call for the same step replaces the old one.  A @count of 0xffffffff
@@ -284,7 +285,7 @@ struct drm_vramsim_inject {
 	__u32 step;
 	__u32 nth;
 	__u32 count;
-	__u32 error;
+	__s32 error;
 	__u32 pad;
 };
 

@@ -96,7 +96,7 @@ int sim_fence(const struct dmabuf *buf, uint32_t fence_ms)
 }
 
 int sim_inject_nth(const struct dmabuf *buf, uint32_t step, uint32_t nth, uint32_t count,
-		   uint32_t error)
+		   int32_t error)
 {
 	struct drm_vramsim_inject inject = {
 		.handle = dmabuf_handle(buf),
@@ -109,7 +109,7 @@ int sim_inject_nth(const struct dmabuf *buf, uint32_t step, uint32_t nth, uint32
 	return call(buf, DRM_IOCTL_VRAMSIM_INJECT, &inject);
 }
 
-int sim_inject(const struct dmabuf *buf, uint32_t step, uint32_t count, uint32_t error)
+int sim_inject(const struct dmabuf *buf, uint32_t step, uint32_t count, int32_t error)
 {
 	return sim_inject_nth(buf, step, 1, count, error);
 }

@@ -23,14 +23,14 @@ int sim_move(const struct dmabuf *buf, uint32_t placement, uint32_t flags, uint3
 int sim_revoke(const struct dmabuf *buf);
 int sim_fence(const struct dmabuf *buf, uint32_t fence_ms);
 /* Lets the next @count calls of @step fail with @error; 0 takes it back. */
-int sim_inject(const struct dmabuf *buf, uint32_t step, uint32_t count, uint32_t error);
+int sim_inject(const struct dmabuf *buf, uint32_t step, uint32_t count, int32_t error);
 /* The same, from the @nth call on. */
 int sim_inject_nth(const struct dmabuf *buf, uint32_t step, uint32_t nth, uint32_t count,
-		   uint32_t error);
+		   int32_t error);
 
 /* The same for the @nth call and those that follow it. */
 int sim_inject_nth(const struct dmabuf *buf, uint32_t step, uint32_t nth, uint32_t count,
-		   uint32_t error);
+		   int32_t error);
 /* As @inject says, for all buffers of the device that @buf is on. */
 int sim_inject_device(const struct dmabuf *buf, const struct drm_vramsim_inject *inject);
 /*

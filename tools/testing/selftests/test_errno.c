@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whatever an exporter answers, from 1 to 600, at attach, pin, vmap or map, the
+ * Whatever an exporter answers, errno 1 to 600, at attach, pin or vmap, the
  * application sees an errno that has a name, and never EPROTONOSUPPORT, which
- * would mean that the kernel does not know the call.
+ * would mean that the kernel does not know the call.  An answer of the wrong sign
+ * is an EIO.
  */
 #include <errno.h>
 
@@ -13,6 +14,7 @@
 #define SIZE	(4 * KIB)
 #define IOVA	0xb00000000ull
 #define LAST_ANSWER	600
+#define LAST_POSITIVE	4095
 #define KERNEL_ENOTSUPP	524
 #define KERNEL_RESTART_FIRST	512	/* ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND */
 
@@ -50,6 +52,21 @@ static int sweep(struct rig *rig, struct dmabuf *buf, uint32_t step, bool passed
 	return wrong;
 }
 
+/* The same for answers of the wrong sign, which no errno fits. */
+static int sweep_positive(struct rig *rig, struct dmabuf *buf, uint32_t step)
+{
+	int wrong = 0;
+	struct mr mr;
+
+	for (int answer = 1; answer <= LAST_POSITIVE; answer *= 2) {
+		if (sim_inject(buf, step, 1, -answer))
+			bail("cannot inject");
+		wrong += rig_reg(rig, dmabuf_fd(buf), 0, SIZE, IOVA, &mr) != EIO;
+	}
+	sim_inject(buf, step, 0, 0);
+	return wrong;
+}
+
 int main(void)
 {
 	static const struct dmabuf_opts fixed = { .flags = VRAMSIM_CREATE_STATIC };
@@ -79,6 +96,9 @@ int main(void)
 		counters_get(&before);
 		is(sweep(&rig, buf, rows[i].step, rows[i].passed_on), 0,
 		   "%s answers 1 to %d: each errno is right", rows[i].name, LAST_ANSWER);
+		if (rows[i].passed_on)
+			is(sweep_positive(&rig, buf, rows[i].step), 0,
+			   "%s answers with the wrong sign: EIO", rows[i].name);
 		ok(counters_back(&before, 0), "%s: nothing left", rows[i].name);
 		is(rig_reg(&rig, dmabuf_fd(buf), 0, SIZE, IOVA, &mr), 0, "%s: now it succeeds",
 		   rows[i].name);

@@ -113,6 +113,26 @@ static void every_errno(const struct step *step)
 	dmabuf_free(buf);
 }
 
+/* An exporter's mistake: its answer has the wrong sign, so no errno fits. */
+static void wrong_sign(const struct step *step)
+{
+	static const int answers[] = { 1, EIO, 4095 };
+	struct dmabuf *buf = rig_vram(SIZE, NULL);
+	const char *contract = imp_contract(step->contract);
+	int imp = imp_open();
+
+	for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
+		if (sim_inject(buf, step->step, 1, -answers[i]))
+			bail("inject");
+		is(imp_import(imp, buf, step->contract, 0, SIZE), EIO, "%s: +%d from %s",
+		   contract, answers[i], step->name);
+		ok(nothing_left(buf), "%s: +%d from %s: nothing left", contract, answers[i],
+		   step->name);
+	}
+	close(imp);
+	dmabuf_free(buf);
+}
+
 /* @calls: how many calls of the step an import makes */
 static void nth_fails(const struct step *step, unsigned int calls)
 {
@@ -339,6 +359,8 @@ int main(void)
 
 	for (size_t i = 0; i < STEPS; i++) {
 		every_errno(&steps[i]);
+		if (steps[i].step != VRAMSIM_INJECT_MAP)
+			wrong_sign(&steps[i]);
 		/* A kernel that pins what it maps pins twice. */
 		nth_fails(&steps[i], steps[i].step == VRAMSIM_INJECT_PIN ? 1 + !kernel_moves : 1);
 		ok(counters_back(&start, 0), "%s, %s: counters are back",
@@ -350,6 +372,7 @@ int main(void)
 		};
 
 		every_errno(&implicit);
+		wrong_sign(&implicit);
 		nth_fails(&implicit, 1);
 	}
 	refault_fails();

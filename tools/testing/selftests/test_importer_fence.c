@@ -144,7 +144,7 @@ static void start_map(struct waiter *waiter, int imp)
 		bail("no thread");
 }
 
-#define FENCE_MS	15000	/* long enough for what has to come before its end */
+#define FENCE_MS	10000	/* long enough for what has to come before its end */
 
 static void others_go_on(void)
 {
@@ -192,10 +192,13 @@ static void taken_while_waiting(bool revoke)
 	is(sim_fence(buf, FENCE_MS), 0, "%s in the wait: fence", what);
 	start_map(&waiter, imp);
 	ok(waits(buf), "%s in the wait: map waits", what);
-	if (revoke)
+	if (revoke) {
 		is(imp_revoke(imp), 0, "%s in the wait", what);
-	else
+	} else {
 		is(sim_move(buf, 0, VRAMSIM_MOVE_NOTIFY_ONLY, 0), 0, "%s in the wait", what);
+		is(pthread_tryjoin_np(waiter.thread, NULL), EBUSY,
+		   "%s in the wait: map goes on waiting", what);
+	}
 	pthread_join(waiter.thread, NULL);
 	is(waiter.ret, revoke ? ENODEV : 0, "%s in the wait: map says %s", what,
 	   strerror(revoke ? ENODEV : 0));

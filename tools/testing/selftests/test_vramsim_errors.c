@@ -130,6 +130,12 @@ static void test_arguments(uint32_t handle)
 	INJECT(EINVAL, "no errno", .handle = handle, .nth = 1, .count = 1);
 	INJECT(EINVAL, "errno too large", .handle = handle, .nth = 1, .count = 1, .error = 4096);
 	INJECT(0, "the largest errno", .handle = handle, .nth = 1, .count = 1, .error = 4095);
+	INJECT(0, "the wrong sign", .handle = handle, .step = VRAMSIM_INJECT_PIN, .nth = 1,
+	       .count = 1, .error = -4095);
+	INJECT(EINVAL, "the wrong sign, too large", .handle = handle, .nth = 1, .count = 1,
+	       .error = -4096);
+	INJECT(EINVAL, "the wrong sign where only pointers are returned", .handle = handle,
+	       .step = VRAMSIM_INJECT_MAP, .nth = 1, .count = 1, .error = -1);
 	INJECT(EINVAL, "the zeroth call", .handle = handle, .count = 1, .error = EIO);
 	INJECT(EINVAL, "errno where nothing fails", .handle = handle,
 	       .step = VRAMSIM_INJECT_SHORT_MAP, .nth = 1, .count = 1, .error = EIO);

@@ -185,7 +185,7 @@ int vram_fence(int fd, uint32_t handle, uint32_t ms)
 }
 
 int vram_inject(int fd, uint32_t handle, uint32_t step, uint32_t nth, uint32_t count,
-		uint32_t error)
+		int32_t error)
 {
 	struct drm_vramsim_inject args = {
 		.handle = handle,

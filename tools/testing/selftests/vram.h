@@ -42,7 +42,7 @@ int vram_move(int fd, uint32_t handle, uint32_t placement, uint32_t flags, uint3
 int vram_revoke(int fd, uint32_t handle);
 int vram_fence(int fd, uint32_t handle, uint32_t ms);
 int vram_inject(int fd, uint32_t handle, uint32_t step, uint32_t nth, uint32_t count,
-		uint32_t error);
+		int32_t error);
 /* The segments, to be freed, and how many. */
 struct drm_vramsim_segment *vram_segments(int fd, uint32_t handle, uint32_t *count);
 /* CPU mapping through the render node; NULL and errno. */

@@ -43,8 +43,9 @@ static bool vramsim_fault_hit(struct vramsim_fault *fault, int *error)
  *
  * Counts the call, for the buffer and for the device.
  *
- * Return: 0 to go on, the negative errno to fail with, or 1 if the step is to
- * misbehave in another way.
+ * Return: 0 to go on; what to fail with, which is a negative errno unless the
+ * test wants an exporter's mistake; or 1 if the step is to misbehave in another
+ * way.
  */
 int vramsim_bo_hit(struct vramsim_bo *bo, u32 step)
 {

@@ -307,7 +307,10 @@ int vramsim_ioctl_gem_move(struct drm_device *drm, void *data, struct drm_file *
 	bo = vramsim_lookup_own(file, args->handle);
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
-	ret = vramsim_bo_lock_idle(bo);
+	if (args->flags & VRAMSIM_MOVE_NOTIFY_ONLY)
+		ret = dma_resv_lock_interruptible(bo->base.resv, NULL);
+	else
+		ret = vramsim_bo_lock_idle(bo);
 	if (!ret) {
 		ret = vramsim_move_locked(bo, args);
 		dma_resv_unlock(bo->base.resv);
@@ -382,10 +385,13 @@ int vramsim_ioctl_inject(struct drm_device *drm, void *data, struct drm_file *fi
 	const struct drm_vramsim_inject *args = data;
 	struct vramsim_device *vdev = to_vramsim(drm);
 	bool fails = args->step <= VRAMSIM_INJECT_VMAP;
+	bool may_be_positive = args->step <= VRAMSIM_INJECT_PIN;
 	struct vramsim_bo *bo = NULL;
 	struct vramsim_fault fault = {};
 
 	if (args->pad || args->step >= VRAMSIM_INJECT_STEPS || args->error > MAX_ERRNO)
+		return -EINVAL;
+	if (args->error < (may_be_positive ? -MAX_ERRNO : 0))
 		return -EINVAL;
 	if (args->count && fails && (!args->nth || !args->error))
 		return -EINVAL;
@@ -410,7 +416,7 @@ int vramsim_ioctl_inject(struct drm_device *drm, void *data, struct drm_file *fi
 	if (args->count) {
 		fault.skip = args->nth - 1;
 		fault.count = args->count;
-		fault.error = -(int)args->error;
+		fault.error = -args->error;
 	}
 	spin_lock(&vdev->fault_lock);
 	if (bo)
