@@ -131,7 +131,8 @@ struct ib_umem_dmabuf_run {
  * enum ib_umem_dmabuf_pin_policy - the administrator's word on pinning
  * @IB_UMEM_DMABUF_PIN_AUTO: drivers pin where they cannot follow a move
  * @IB_UMEM_DMABUF_PIN_PREFER: drivers pin even where they could follow one
- * @IB_UMEM_DMABUF_PIN_NEVER: nothing that an exporter could move is pinned
+ * @IB_UMEM_DMABUF_PIN_NEVER: drivers pin nothing; a static exporter still keeps
+ *	what is attached to in place
  */
 enum ib_umem_dmabuf_pin_policy {
 	IB_UMEM_DMABUF_PIN_AUTO,

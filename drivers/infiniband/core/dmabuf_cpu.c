@@ -30,10 +30,13 @@
  * What dma_buf_begin_cpu_access() is told.  It must wait for the exporter's own
  * work on the memory, e.g. a move, but not for rendering that reads from it,
  * which the direction of a CPU that writes would bring along: no fence says when
- * our writes happen either.  The access lasts as long as the registration, so
- * where GPU and CPU caches are not coherent no direction would make it so.
+ * our writes happen either.  dma_buf_end_cpu_access() waits for nothing, and is
+ * told that the CPU has written.  Between the two lies the whole life of the
+ * registration, so where the caches of GPU and CPU are not coherent, the GPU may
+ * see our writes no earlier than at its end.
  */
-#define CPU_ACCESS	DMA_FROM_DEVICE
+#define BEGIN_ACCESS	DMA_FROM_DEVICE
+#define END_ACCESS	DMA_BIDIRECTIONAL
 
 /*
  * Written once at registration, except: @open under @gate, @pinned and @revoked
@@ -157,22 +160,23 @@ static void unpin_buffer(struct ib_dmabuf_cpu *buf)
 
 /*
  * The mapping is a bare pointer, which does not tell memory from I/O memory.
- * What lies in the linear map is memory; all else is treated as I/O memory, for
- * which the accessors are right in both cases.
+ * What lies where the kernel maps pages or I/O memory one by one is treated as
+ * I/O memory: on the architectures that this is built for the accessors do for
+ * pages as well.
  */
 static int map_buffer(struct ib_dmabuf_cpu *buf)
 {
 	int err;
 
-	err = dma_buf_begin_cpu_access(buf->dmabuf, CPU_ACCESS);
+	err = dma_buf_begin_cpu_access(buf->dmabuf, BEGIN_ACCESS);
 	if (err)
 		return ib_umem_dmabuf_refuse(buf->ibdev, "CPU access", err);
 	buf->vmap = dma_buf_vmap(buf->dmabuf);
 	if (!buf->vmap) {
-		dma_buf_end_cpu_access(buf->dmabuf, CPU_ACCESS);
+		dma_buf_end_cpu_access(buf->dmabuf, END_ACCESS);
 		return ib_umem_dmabuf_refuse(buf->ibdev, "vmap", -ENOMEM);
 	}
-	buf->iomem = is_vmalloc_addr(buf->vmap);
+	buf->iomem = is_vmalloc_addr(buf->vmap) || is_ioremap_addr(buf->vmap);
 	buf->window = buf->vmap + buf->offset;
 	return 0;
 }
@@ -180,7 +184,7 @@ static int map_buffer(struct ib_dmabuf_cpu *buf)
 static void unmap_buffer(struct ib_dmabuf_cpu *buf)
 {
 	dma_buf_vunmap(buf->dmabuf, buf->vmap);
-	dma_buf_end_cpu_access(buf->dmabuf, CPU_ACCESS);
+	dma_buf_end_cpu_access(buf->dmabuf, END_ACCESS);
 }
 
 /* Lets accesses in, unless the exporter revoked the buffer since it was pinned. */

@@ -46,45 +46,6 @@
  */
 #define UNLOCKED_WAITS 8
 
-static int umem_dmabuf_map(struct ib_umem_dmabuf *umem_dmabuf)
-{
-	struct ib_device *device = umem_dmabuf->umem.ibdev;
-	struct sg_table *sgt;
-	int ret;
-
-	if (umem_dmabuf->revoked)
-		return ib_umem_dmabuf_refuse(device, "revoke", -ENODEV);
-	if (umem_dmabuf->sgt)
-		return 0;
-
-	sgt = dma_buf_map_attachment(umem_dmabuf->attach, DMA_BIDIRECTIONAL);
-	if (umem_dmabuf_says_no(sgt)) {
-		ret = PTR_ERR(sgt);
-		/* The exporter's way to say that the memory will not be back. */
-		if (ret == -ENODEV)
-			WRITE_ONCE(umem_dmabuf->revoked, true);
-		ret = ib_umem_dmabuf_refuse(device, "map", ret);
-		goto err;
-	}
-
-	ret = umem_dmabuf_trim(umem_dmabuf, sgt);
-	if (ret) {
-		dma_buf_unmap_attachment(umem_dmabuf->attach, sgt,
-					 DMA_BIDIRECTIONAL);
-		ret = ib_umem_dmabuf_refuse(device, "short list", ret);
-		goto err;
-	}
-
-	WRITE_ONCE(umem_dmabuf->sgt, sgt);
-	WRITE_ONCE(umem_dmabuf->maps, umem_dmabuf->maps + 1);
-	trace_ib_umem_dmabuf_map(umem_dmabuf);
-	return 0;
-
-err:
-	WRITE_ONCE(umem_dmabuf->map_errors, umem_dmabuf->map_errors + 1);
-	return ret;
-}
-
 /**
  * ib_umem_dmabuf_unmap_pages - give the mapping back to the exporter
  * @umem_dmabuf: the import
@@ -110,6 +71,75 @@ void ib_umem_dmabuf_unmap_pages(struct ib_umem_dmabuf *umem_dmabuf)
 	dma_buf_unmap_attachment(umem_dmabuf->attach, sgt, DMA_BIDIRECTIONAL);
 }
 EXPORT_SYMBOL_GPL(ib_umem_dmabuf_unmap_pages);
+
+/* At most one callback: whoever comes first, a revoke or the release. */
+static void umem_dmabuf_cut_off(struct ib_umem_dmabuf *umem_dmabuf)
+{
+	bool revoked = umem_dmabuf->revoked;
+
+	dma_resv_assert_held(umem_dmabuf->dmabuf->resv);
+
+	WRITE_ONCE(umem_dmabuf->revoked, true);
+	if (!revoked && umem_dmabuf->pinned_revoke)
+		umem_dmabuf->pinned_revoke(umem_dmabuf->private);
+
+	ib_umem_dmabuf_unmap_pages(umem_dmabuf);
+	if (umem_dmabuf->pinned) {
+		WRITE_ONCE(umem_dmabuf->pinned, false);
+		dma_buf_unpin(umem_dmabuf->attach);
+	}
+	if (umem_dmabuf->charged) {
+		umem_dmabuf->charged = false;
+		ib_umem_dmabuf_uncharge_pin(umem_dmabuf->dmabuf);
+	}
+}
+
+static void umem_dmabuf_revoke_locked(struct ib_umem_dmabuf *umem_dmabuf)
+{
+	if (umem_dmabuf->revoked)
+		return;
+	trace_ib_umem_dmabuf_revoke(umem_dmabuf);
+	umem_dmabuf_cut_off(umem_dmabuf);
+}
+
+static int umem_dmabuf_map(struct ib_umem_dmabuf *umem_dmabuf)
+{
+	struct ib_device *device = umem_dmabuf->umem.ibdev;
+	struct sg_table *sgt;
+	int ret;
+
+	if (umem_dmabuf->revoked)
+		return ib_umem_dmabuf_refuse(device, "revoke", -ENODEV);
+	if (umem_dmabuf->sgt)
+		return 0;
+
+	sgt = dma_buf_map_attachment(umem_dmabuf->attach, DMA_BIDIRECTIONAL);
+	if (umem_dmabuf_says_no(sgt)) {
+		ret = PTR_ERR(sgt);
+		/* The exporter's way to say that the memory will not be back. */
+		if (ret == -ENODEV)
+			umem_dmabuf_revoke_locked(umem_dmabuf);
+		ret = ib_umem_dmabuf_refuse(device, "map", ret);
+		goto err;
+	}
+
+	ret = umem_dmabuf_trim(umem_dmabuf, sgt);
+	if (ret) {
+		dma_buf_unmap_attachment(umem_dmabuf->attach, sgt,
+					 DMA_BIDIRECTIONAL);
+		ret = ib_umem_dmabuf_refuse(device, "short list", ret);
+		goto err;
+	}
+
+	WRITE_ONCE(umem_dmabuf->sgt, sgt);
+	WRITE_ONCE(umem_dmabuf->maps, umem_dmabuf->maps + 1);
+	trace_ib_umem_dmabuf_map(umem_dmabuf);
+	return 0;
+
+err:
+	WRITE_ONCE(umem_dmabuf->map_errors, umem_dmabuf->map_errors + 1);
+	return ret;
+}
 
 /*
  * Wait until the exporter has moved the memory.  That is the exclusive fence,
@@ -189,36 +219,6 @@ int ib_umem_dmabuf_map_pages(struct ib_umem_dmabuf *umem_dmabuf)
 	}
 }
 EXPORT_SYMBOL_GPL(ib_umem_dmabuf_map_pages);
-
-/* At most one callback: whoever comes first, a revoke or the release. */
-static void umem_dmabuf_cut_off(struct ib_umem_dmabuf *umem_dmabuf)
-{
-	bool revoked = umem_dmabuf->revoked;
-
-	dma_resv_assert_held(umem_dmabuf->dmabuf->resv);
-
-	WRITE_ONCE(umem_dmabuf->revoked, true);
-	if (!revoked && umem_dmabuf->pinned_revoke)
-		umem_dmabuf->pinned_revoke(umem_dmabuf->private);
-
-	ib_umem_dmabuf_unmap_pages(umem_dmabuf);
-	if (umem_dmabuf->pinned) {
-		WRITE_ONCE(umem_dmabuf->pinned, false);
-		dma_buf_unpin(umem_dmabuf->attach);
-	}
-	if (umem_dmabuf->charged) {
-		umem_dmabuf->charged = false;
-		ib_umem_dmabuf_uncharge_pin(umem_dmabuf->dmabuf);
-	}
-}
-
-static void umem_dmabuf_revoke_locked(struct ib_umem_dmabuf *umem_dmabuf)
-{
-	if (umem_dmabuf->revoked)
-		return;
-	trace_ib_umem_dmabuf_revoke(umem_dmabuf);
-	umem_dmabuf_cut_off(umem_dmabuf);
-}
 
 /*
  * The exporter moves the memory or takes it away.  Nothing has to be done as
@@ -579,8 +579,9 @@ EXPORT_SYMBOL_GPL(ib_umem_dmabuf_revoke_unlock);
  * @umem_dmabuf: the import
  *
  * Runs the driver's revoke callback, if none ran before, and gives mapping and
- * pin back; mapping again fails with -ENODEV.  The device of a dynamic import
- * has no callback: its driver stops it first.
+ * pin back; mapping again fails with -ENODEV.  Where there is no callback (a
+ * dynamic or a pinned import, or a revocable one that has not named it yet), the
+ * driver stops the device first.
  *
  * Context: sleeps; the reservation lock is not held.
  */

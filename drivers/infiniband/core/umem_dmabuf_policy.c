@@ -168,8 +168,8 @@ static struct pinned_dmabuf *pinned_find(struct dma_buf *dmabuf)
  * @device: the device that the import is for
  * @dmabuf: the dma-buf, referenced by the caller until the charge is undone
  *
- * Free of charge, and always allowed, for an exporter that cannot move the
- * memory anyway.
+ * Free of charge, and always allowed, for a static exporter: it has no pin to
+ * ask for, and keeps what is attached to in place by itself.
  *
  * Context: may sleep; no reservation lock is held.
  * Return: 0; -EOPNOTSUPP if pinning is forbidden, -ENOMEM beyond the limit.

@@ -136,13 +136,14 @@ EXPORT_SYMBOL_GPL(uverbs_reg_dmabuf_mr);
 
 /**
  * uverbs_untrack_dmabuf_mr - end the resource tracking of an MR for real
- * @mr: an MR of uverbs_reg_dmabuf_mr() that is being deregistered
+ * @mr: an MR that is being deregistered, of any kind
  *
- * A driver's dereg_mr calls this first for its dma-buf MRs.  Some kernels take
- * an MR off the list before they call the driver, but neither wait for those
- * who are looking at it nor give back its reference on the task that made it.
- * They can be told by the entry, which they leave valid; on all others this does
- * nothing.
+ * A driver whose fill_res_mr_entry looks at its MRs calls this first in its
+ * dereg_mr.  Kernels without "RDMA/restrack: Release the entries of MRs and QPs",
+ * on which this is built as a module, take an MR off the list before they call
+ * the driver, but neither wait for those who are looking at it nor give back its
+ * reference on the task that made it.  They can be told by the entry, which they
+ * leave valid; on all others, and for the kernel's own MRs, this does nothing.
  *
  * Context: sleeps.
  */

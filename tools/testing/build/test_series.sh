@@ -135,11 +135,22 @@ put_tree() {
 	done
 }
 
+# Files of the series that lie in the tree and have not become an object.
+not_compiled() {
+	local path
+	for path in "${paths[@]}"; do
+		case $path in
+		tools/*) ;;
+		*.c) [ ! -e "$tree/$path" ] || [ -e "$1/${path%.c}.o" ] || echo "$path: error: not compiled";;
+		esac
+	done
+}
+
 # compile VARIANT CONFIG: messages, without line numbers, into messages; "failed" among
 # them if it did.
 compile() {
 	local variant=$1 config=$2 obj=$keep/$1 key dir targets=()
-	key=$( (git -C source rev-parse 'HEAD^{tree}'; echo "$config $compiler $VERSION $variant") | sha256sum | cut -c 1-16)
+	key=$( (git -C source rev-parse 'HEAD^{tree}'; echo "$config $compiler $VERSION $variant"; declare -f compile) | sha256sum | cut -c 1-16)
 	if [ ! -e "$keep/messages/$key" ]; then
 		put_tree
 		for dir in $dirs; do
@@ -154,8 +165,10 @@ compile() {
 		touch "$obj/unfinished"
 		echo "$config" > "$obj/wanted"
 		KCONFIG_ALLCONFIG=$obj/wanted make -s -C "$tree" O="$obj" allnoconfig > "$obj/log" 2>&1
-		# An untouched .config keeps its time, and with it what was compiled.
-		make -s -C "$tree" O="$obj" W=1 C=1 -k -j"$(nproc)" "${targets[@]}" > "$obj/log" 2>&1 || echo failed >> "$obj/log"
+		# An untouched .config keeps its time, and with it what was compiled.  Asked
+		# for a folder, the kernel leaves its modules out unless told otherwise.
+		make -s -C "$tree" O="$obj" KBUILD_MODULES=1 W=1 C=1 -k -j"$(nproc)" "${targets[@]}" > "$obj/log" 2>&1 || echo failed >> "$obj/log"
+		[ "$variant" = off ] || not_compiled "$obj" >> "$obj/log"
 		cp "$obj/.config" "$keep/messages/$key.config"
 		sed -n -e "s#$tree/##g" -e 's#^\(\.\./\)*##' \
 			-e '/^failed$/p' -e '/: \(warning\|error\|note\|fatal error\)/{s/:[0-9]\+//g;p}' \

@@ -345,6 +345,24 @@ static void revocable_notified(void)
 	dmabuf_free(buf);
 }
 
+/* The device is off already when the memory goes: it learns of it when it maps. */
+static void revocable_gone_while_unmapped(void)
+{
+	struct dmabuf *buf = rig_vram(SIZE, NULL);
+	int imp = imp_open();
+
+	is(imp_import(imp, buf, DMABUF_IMPORTER_REVOCABLE, 0, SIZE), 0,
+	   "gone while unmapped: import");
+	is(imp_unmap(imp), 0, "gone while unmapped: unmap");
+	is(sim_revoke(buf), 0, "gone while unmapped: revoke");
+	is(imp_map(imp), ENODEV, "gone while unmapped: map");
+	ok(revoked(imp) && imp_info(imp).revokes == 1, "gone while unmapped: told once");
+	is(sim_gem(buf).pinned, 0, "gone while unmapped: no pin left");
+	is(imp_release(imp), 0, "gone while unmapped: release");
+	close(imp);
+	dmabuf_free(buf);
+}
+
 static void pinned_spurious_notify(void)
 {
 	struct dmabuf *buf = rig_vram(SIZE, NULL);
@@ -406,6 +424,7 @@ int main(void)
 	revocable_cut_off("the exporter", true);
 	revocable_cut_off("the importer", false);
 	revocable_notified();
+	revocable_gone_while_unmapped();
 	all_on_one_buffer();
 
 	ok(counters_back(&start, 1000), "counters are back");

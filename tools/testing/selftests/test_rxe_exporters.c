@@ -56,11 +56,11 @@ static void check_vramsim(struct rig *rig, unsigned int i)
 
 static void check_vgem(struct rig *rig)
 {
-	struct dmabuf *buf = dmabuf_alloc("vgem", SIZE, NULL);
+	struct dmabuf *buf = rig_vgem(SIZE);
 	struct mr mr;
 
 	if (!buf) {
-		skip("vgem", "no vgem here: %s", strerror(errno));
+		skip("vgem", "no vgem in this kernel");
 		return;
 	}
 	is(rig_reg(rig, dmabuf_fd(buf), OFFSET, LENGTH, IOVA, &mr), 0, "vgem: register");

@@ -112,6 +112,7 @@ static void check_race(struct rig *rig, uint64_t mrs)
 {
 	struct dmabuf *buf = rig_vram(SIZE, NULL);
 	pid_t dumper = dump_in_a_loop();
+	struct ibv_mr *host;
 	uint64_t done = 0;
 	int status;
 
@@ -119,6 +120,10 @@ static void check_race(struct rig *rig, uint64_t mrs)
 		struct mr mr;
 
 		if (rig_reg(rig, dmabuf_fd(buf), 0, SIZE, 0, &mr) || mr_dereg(&mr))
+			break;
+		/* The dump looks into MRs of host memory, too. */
+		host = ibv_reg_mr(rig->pair.b.pd, rig->host, SIZE, RIG_ACCESS);
+		if (!host || ibv_dereg_mr(host))
 			break;
 	}
 	is(done, mrs, "MRs come and go while others look");

@@ -291,20 +291,19 @@ static void test_fence(const uint8_t *bar)
 
 	vram_fill(fd, handle, 0, 0x77, size);
 	start = seconds();
-	ok(!vram_move(fd, handle, VRAM, 0, 700) && seconds() - start < 0.6,
-	   "a move with a fence does not wait for it");
+	is(vram_move(fd, handle, VRAM, 0, 2000), 0, "a move with a fence");
+	is(poll(&poll_read, 1, 0), 0, "does not wait for it: the dma-buf is not ready to be read");
 	is(vram_placement(fd, handle), VRAM, "the buffer has its new place");
-	is(poll(&poll_read, 1, 0), 0, "the dma-buf is not ready to be read");
 	if (bar) {
 		at = vram_segments(fd, handle, &count);
 		ok(!is_filled(bar + at[0].address, 0x77, PAGE), "the data is not there yet");
-		is(poll(&poll_read, 1, 3000), 1, "the dma-buf gets ready");
+		is(poll(&poll_read, 1, 30000), 1, "the dma-buf gets ready");
 		ok(is_filled(bar + at[0].address, 0x77, at[0].length), "with the data in VRAM");
 		free(at);
 	} else {
 		skip("the data is not there yet", "no view of the BAR");
 	}
-	ok(!vram_read(fd, handle, 5, &byte, 1) && byte == 0x77 && seconds() - start > 0.65,
+	ok(!vram_read(fd, handle, 5, &byte, 1) && byte == 0x77 && seconds() - start > 1.9,
 	   "the GPU's view waits for the fence");
 
 	start = seconds();
@@ -336,29 +335,40 @@ static void on_alarm(int sig)
 
 static void test_interrupt(void)
 {
+	enum { FENCE_MS = 10000 };
 	uint32_t handle = vram_new(fd, PAGE, VRAM, 0);
 	struct drm_vramsim_gem_access args = { .handle = handle, .length = 1 };
 	struct sigaction action = { .sa_handler = on_alarm };
 	uint8_t byte, *map = vram_map(fd, handle, PAGE);
+	int memory = memfd_create("vramsim", 0);
 	double start = seconds();
 	int status;
 	pid_t pid;
 
 	args.ptr = (uintptr_t)&byte;
-	vram_fence(fd, handle, 3000);
+	vram_fence(fd, handle, FENCE_MS);
 	sigaction(SIGALRM, &action, NULL);
 	alarm(1);
 	errno = 0;
 	ok(ioctl(fd, DRM_IOCTL_VRAMSIM_GEM_ACCESS, &args) && errno == EINTR &&
-	   seconds() - start < 2, "a signal ends the wait for a fence");
+	   seconds() - start < FENCE_MS / 1000, "a signal ends the wait for a fence");
 	pid = fork();
 	if (!pid)
 		_exit(map[0]);
 	usleep(200000);
 	kill(pid, SIGKILL);
-	start = seconds();
 	waitpid(pid, &status, 0);
-	ok(WIFSIGNALED(status) && seconds() - start < 1, "SIGKILL ends a CPU fault that waits");
+	ok(WIFSIGNALED(status) && seconds() - start < FENCE_MS / 1000,
+	   "SIGKILL ends a CPU fault that waits");
+	pid = fork();
+	if (!pid)
+		_exit(write(memory, map, PAGE) != PAGE);
+	usleep(200000);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	ok(WIFSIGNALED(status) && seconds() - start < FENCE_MS / 1000,
+	   "SIGKILL ends one that the kernel waits with");
+	close(memory);
 	munmap(map, PAGE);
 	vram_close(fd, handle);
 }
@@ -561,17 +571,14 @@ static void test_uncleared(void)
 	};
 	uint64_t last = args.size - PAGE;
 	uint8_t page[PAGE], got[PAGE];
-	double start = seconds();
 	uint32_t handle;
 
 	is(vram_create(fd, args, &handle), 0, "all of VRAM, uncleared");
-	ok(seconds() - start < 2, "takes no time, whatever its size");
 	pattern_make(page, last, PAGE, 6);
 	ok(!vram_write(fd, handle, last, page, PAGE) && !vram_fill(fd, handle, 0, 0x66, PAGE) &&
 	   !vram_read(fd, handle, last, got, PAGE) && !memcmp(page, got, PAGE),
 	   "its ends are there");
-	start = seconds();
-	ok(!vram_revoke(fd, handle) && seconds() - start < 2, "a revoke takes no time either");
+	is(vram_revoke(fd, handle), 0, "a revoke does not overwrite it either");
 	vram_close(fd, handle);
 	vram_create(fd, args, &handle);
 	ok(!vram_read(fd, handle, last, got, PAGE) && !memcmp(page, got, PAGE),

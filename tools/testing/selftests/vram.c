@@ -297,7 +297,7 @@ bool info_clean(int fd, const struct drm_vramsim_info *start)
 	struct drm_vramsim_info now;
 
 	/* What a closed file held is given back a moment later. */
-	for (int tries = 0; tries < 50; tries++) {
+	for (int tries = 0; tries < 300; tries++) {
 		if (vram_info(fd, &now))
 			return false;
 		if (now.vram_free == start->vram_free && now.objects == start->objects &&

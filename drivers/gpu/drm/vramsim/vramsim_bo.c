@@ -41,7 +41,8 @@ static bool vramsim_fault_hit(struct vramsim_fault *fault, int *error)
  * @bo: buffer
  * @step: VRAMSIM_INJECT_*
  *
- * Counts the call, for the buffer and for the device.
+ * Counts the call for the buffer, and for the device if the buffer's own
+ * injection does not hit.
  *
  * Return: 0 to go on; what to fail with, which is a negative errno unless the
  * test wants an exporter's mistake; or 1 if the step is to misbehave in another
@@ -574,12 +575,27 @@ static vm_fault_t vramsim_bo_fault_locked(struct vramsim_bo *bo, struct vm_fault
 	return ret;
 }
 
+/*
+ * A fault on a buffer with a fence pending waits without mmap_lock, and asks for
+ * the fault to be made anew: that is where a fatal signal ends one that the
+ * kernel took on behalf of the user.
+ */
 static vm_fault_t vramsim_bo_vm_fault(struct vm_fault *vmf)
 {
 	struct drm_gem_object *obj = vmf->vma->vm_private_data;
 	struct vramsim_bo *bo = to_vramsim_bo(obj);
 	vm_fault_t ret;
 
+	if (fault_flag_allow_retry_first(vmf->flags) &&
+	    !dma_resv_test_signaled_rcu(obj->resv, true)) {
+		if (vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
+			return VM_FAULT_RETRY;
+		drm_gem_object_get(obj);
+		mmap_read_unlock(vmf->vma->vm_mm);
+		dma_resv_wait_timeout_rcu(obj->resv, true, true, MAX_SCHEDULE_TIMEOUT);
+		drm_gem_object_put(obj);
+		return VM_FAULT_RETRY;
+	}
 	/* Signals: back to user space, and fault again. */
 	if (vramsim_bo_lock_idle(bo))
 		return VM_FAULT_NOPAGE;

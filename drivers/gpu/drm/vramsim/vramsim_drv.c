@@ -115,9 +115,6 @@ static int vramsim_add(struct device *dev, phys_addr_t bar, u64 size)
 	struct vramsim_device *vdev;
 	int ret;
 
-	ret = dma_coerce_mask_and_coherent(dev, DMA_BIT_MASK(64));
-	if (ret)
-		return ret;
 	vdev = devm_drm_dev_alloc(dev, &vramsim_driver, struct vramsim_device, drm);
 	if (IS_ERR(vdev))
 		return PTR_ERR(vdev);
@@ -192,6 +189,9 @@ static int vramsim_pci_probe(struct pci_dev *pdev, const struct pci_device_id *i
 	ret = pcim_enable_device(pdev);
 	if (ret)
 		return ret;
+	ret = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+	if (ret)
+		return ret;
 	ret = pci_request_region(pdev, IVSHMEM_BAR, "vramsim");
 	if (ret)
 		return ret;
@@ -228,7 +228,11 @@ static struct pci_driver vramsim_pci_driver = {
 static int vramsim_platform_probe(struct platform_device *pdev)
 {
 	u64 size = (u64)vram_mb[pdev->id] << 20;
+	int ret;
 
+	ret = dma_coerce_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+	if (ret)
+		return ret;
 	return vramsim_add(&pdev->dev, 0, ALIGN(size, 1 << VRAMSIM_BLOCK_SHIFT));
 }
 

@@ -141,6 +141,7 @@ void vramsim_fence_start(struct vramsim_fence *fence, struct vramsim_mem *from)
 {
 	struct vramsim_bo *bo = fence->bo;
 	struct vramsim_device *vdev = vramsim_bo_device(bo);
+	u32 ms;
 
 	drm_gem_object_get(&bo->base);
 	drm_dev_get(&vdev->drm);
@@ -148,14 +149,16 @@ void vramsim_fence_start(struct vramsim_fence *fence, struct vramsim_mem *from)
 	dma_resv_add_excl_fence(bo->base.resv, &fence->base);
 
 	spin_lock(&vdev->fence_lock);
+	/* A command may have begun before the unplug that lets the fences expire. */
+	ms = drm_dev_is_unplugged(&vdev->drm) ? 0 : fence->ms;
 	list_add_tail(&fence->link, &vdev->fences);
-	queue_delayed_work(vramsim_wq, &fence->work, msecs_to_jiffies(fence->ms));
+	queue_delayed_work(vramsim_wq, &fence->work, msecs_to_jiffies(ms));
 	spin_unlock(&vdev->fence_lock);
 }
 
 /**
  * vramsim_fence_expire_all - let all fences of a device signal now
- * @vdev: device that starts no new ones
+ * @vdev: unplugged device; fences that it starts from now on signal at once
  */
 void vramsim_fence_expire_all(struct vramsim_device *vdev)
 {

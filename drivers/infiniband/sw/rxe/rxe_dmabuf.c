@@ -15,6 +15,7 @@
 #include <rdma/uverbs_dmabuf_mr.h>
 #include "rxe.h"
 #include "rxe_loc.h"
+#include "rxe_dmabuf.h"
 
 static struct ib_mr *rxe_reg_dmabuf_mr(struct ib_pd *ibpd, u64 offset,
 				       u64 length, u64 iova, int fd,
@@ -58,14 +59,15 @@ static struct ib_mr *rxe_reg_dmabuf_mr(struct ib_pd *ibpd, u64 offset,
  * rxe_dmabuf_dereg - give the memory of an MR back
  * @mem: MR that is being deregistered, of any kind
  *
- * Waits for accesses that run, but not for references to @mem.  May sleep.
+ * Waits for accesses that run and for those who dump the MR, but not for
+ * references to @mem.  May sleep.
  */
 void rxe_dmabuf_dereg(struct rxe_mem *mem)
 {
-	if (!mem->dmabuf)
-		return;
+	/* fill_res_mr_entry looks at MRs of any kind */
 	uverbs_untrack_dmabuf_mr(&mem->ibmr);
-	ib_dmabuf_cpu_close(mem->dmabuf);
+	if (mem->dmabuf)
+		ib_dmabuf_cpu_close(mem->dmabuf);
 }
 
 /**
