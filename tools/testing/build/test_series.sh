@@ -117,7 +117,7 @@ fi
 dirs=$(printf '%s\n' "${paths[@]}" | sed -n '/^tools\//d; s#^\(.*/\)[^/]*\.c$#\1#p' | sort -u)
 ours=$(grep -E '^CONFIG_' "$top/scripts/modules.config"; echo CONFIG_INFINIBAND_UMEM_DMABUF_KUNIT_TEST=m)
 # The debug kernel's configuration without what only makes compiling slow.
-plain=$(grep -vE '^CONFIG_(KASAN_INLINE|DEBUG_INFO)=' "$top/tools/testing/vm/debug.config")
+plain=$(grep -vE '^CONFIG_(KASAN|DEBUG_INFO)' "$top/tools/testing/vm/debug.config")
 compiler=$(gcc --version | head -n 1; sparse --version)
 case $compiler in *[0-9]*$'\n'*[0-9]*) ;; *) skip 'sparse' 'sparse is not installed (make setup)';; esac
 

@@ -164,14 +164,11 @@ static int importer_map(struct importer *importer)
 	return ret;
 }
 
-static int importer_unmap(struct importer *importer)
+static void importer_unmap(struct importer *importer)
 {
-	if (importer->umem->contract != IB_UMEM_DMABUF_DYNAMIC)
-		return -EINVAL;
 	ib_umem_dmabuf_revoke_lock(importer->umem);
 	ib_umem_dmabuf_unmap_pages(importer->umem);
 	ib_umem_dmabuf_revoke_unlock(importer->umem);
-	return 0;
 }
 
 static void importer_state(struct ib_umem_dmabuf *umem,
@@ -433,7 +430,8 @@ static long importer_ioctl_shared(struct importer *importer, unsigned int cmd,
 	case DMABUF_IMPORTER_IOC_MAP:
 		return importer_map(importer);
 	case DMABUF_IMPORTER_IOC_UNMAP:
-		return importer_unmap(importer);
+		importer_unmap(importer);
+		return 0;
 	case DMABUF_IMPORTER_IOC_REVOKE:
 		ib_umem_dmabuf_revoke(importer->umem);
 		return 0;

@@ -146,7 +146,7 @@ struct dmabuf_importer_access {
 	_IOW(DMABUF_IMPORTER_IOC, 0, struct dmabuf_importer_create)
 /* Map, as a page fault or a prefetch would; 0 if it is mapped already */
 #define DMABUF_IMPORTER_IOC_MAP		_IO(DMABUF_IMPORTER_IOC, 1)
-/* Dynamic only: give up the mapping, to be mapped again on demand */
+/* Give up the mapping, to be mapped again on demand */
 #define DMABUF_IMPORTER_IOC_UNMAP	_IO(DMABUF_IMPORTER_IOC, 2)
 /* The importer gives up for good, as a driver does whose device is removed */
 #define DMABUF_IMPORTER_IOC_REVOKE	_IO(DMABUF_IMPORTER_IOC, 3)
