@@ -116,8 +116,9 @@ if [ ! -e "$tree.done" ]; then
 fi
 dirs=$(printf '%s\n' "${paths[@]}" | sed -n '/^tools\//d; s#^\(.*/\)[^/]*\.c$#\1#p' | sort -u)
 ours=$(grep -E '^CONFIG_' "$top/scripts/modules.config"; echo CONFIG_INFINIBAND_UMEM_DMABUF_KUNIT_TEST=m)
-# The debug kernel's configuration without what only makes compiling slow.
-plain=$(grep -vE '^CONFIG_(KASAN|DEBUG_INFO)' "$top/tools/testing/vm/debug.config")
+# The debug kernel's configuration without its checks, which make compiling slow.
+plain=$(sed '/^# Checks/,$d' "$top/tools/testing/vm/debug.config"
+	grep -E '^CONFIG_(DEBUG_KERNEL|DEBUG_FS|FTRACE|TRACING|ENABLE_DEFAULT_TRACERS|KUNIT)=' "$top/tools/testing/vm/debug.config")
 compiler=$(gcc --version | head -n 1; sparse --version)
 case $compiler in *[0-9]*$'\n'*[0-9]*) ;; *) skip 'sparse' 'sparse is not installed (make setup)';; esac
 
