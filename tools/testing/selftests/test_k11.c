@@ -40,7 +40,8 @@ static void test_size(uint64_t size, uint64_t segment, const char *name)
 {
 	const struct dmabuf_opts opts = {
 		.segment_size = segment,
-		.flags = segment ? VRAMSIM_CREATE_SCATTER : 0,
+		/* Not cleared: a page of the host's memory is taken when it is written to. */
+		.flags = VRAMSIM_CREATE_UNCLEARED | (segment ? VRAMSIM_CREATE_SCATTER : 0),
 		.seed = 11,
 	};
 	struct counters before;
