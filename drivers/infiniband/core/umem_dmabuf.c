@@ -532,7 +532,8 @@ EXPORT_SYMBOL_GPL(ib_umem_dmabuf_get_pinned_revocable_and_lock);
  * @priv: its argument
  *
  * @revoke is called at most once, with the reservation lock held: on a revoke by
- * the exporter or by ib_umem_dmabuf_revoke(), or else by
+ * the exporter or by ib_umem_dmabuf_revoke(), inside an ib_umem_dmabuf_map_pages()
+ * of the driver's that finds the memory gone, or else by
  * ib_umem_dmabuf_release().  When it returns, the device must not reach the
  * memory any more.  It must not give the key to somebody else: that waits until
  * the region is deregistered.
