@@ -97,7 +97,7 @@ apply_to source
 if [ -n "${ORIG:-}" ]; then
 	apply_to orig
 else
-	skip 'orig: git am' 'KDIR= and KSRC= are given, so there is no tarball'
+	skip 'orig: git am' 'no upstream tarball: KDIR= and KSRC= are given, or the mirror has no source packages'
 fi
 
 # 3. Style.
