@@ -84,7 +84,7 @@ static bool vramsim_bo_try_evict(struct vramsim_bo *bo)
 	if (!dma_resv_trylock(bo->base.resv))
 		return false;
 	if (bo->mem && bo->mem->placement == VRAMSIM_PLACEMENT_VRAM &&
-	    dma_resv_test_signaled_rcu(bo->base.resv, true))
+	    dma_resv_test_signaled(bo->base.resv, DMA_RESV_USAGE_BOOKKEEP))
 		moved = !vramsim_bo_move(bo, VRAMSIM_PLACEMENT_SYSTEM, &bo->layout, 0);
 	dma_resv_unlock(bo->base.resv);
 	if (moved)
@@ -266,10 +266,11 @@ int vramsim_bo_lock_idle(struct vramsim_bo *bo)
 		ret = dma_resv_lock_interruptible(resv, NULL);
 		if (ret)
 			return ret;
-		if (dma_resv_test_signaled_rcu(resv, true))
+		if (dma_resv_test_signaled(resv, DMA_RESV_USAGE_BOOKKEEP))
 			return 0;
 		dma_resv_unlock(resv);
-		ret = dma_resv_wait_timeout_rcu(resv, true, true, MAX_SCHEDULE_TIMEOUT);
+		ret = dma_resv_wait_timeout(resv, DMA_RESV_USAGE_BOOKKEEP, true,
+					    MAX_SCHEDULE_TIMEOUT);
 		if (ret < 0)
 			return ret;
 	}
@@ -291,7 +292,7 @@ int vramsim_bo_notify(struct vramsim_bo *bo)
 	if (!bo->dmabuf)
 		return 0;
 	bo->notifies++;
-	dma_buf_move_notify(bo->dmabuf);
+	dma_buf_invalidate_mappings(bo->dmabuf);
 	if (bo->pinned || !bo->mapped_dynamic)
 		return 0;
 	atomic_inc(&vdev->violations);
@@ -330,7 +331,8 @@ int vramsim_bo_move(struct vramsim_bo *bo, u32 placement,
 		return -EBUSY;
 	if (layout->sparse && placement != VRAMSIM_PLACEMENT_VRAM)
 		return -EOPNOTSUPP;
-	wait = dma_resv_wait_timeout_rcu(bo->base.resv, true, true, MAX_SCHEDULE_TIMEOUT);
+	wait = dma_resv_wait_timeout(bo->base.resv, DMA_RESV_USAGE_BOOKKEEP, true,
+				     MAX_SCHEDULE_TIMEOUT);
 	if (wait < 0)
 		return wait;
 
@@ -339,8 +341,8 @@ int vramsim_bo_move(struct vramsim_bo *bo, u32 placement,
 		return PTR_ERR(new);
 	if (fence_ms) {
 		fence = vramsim_fence_create(bo, fence_ms);
-		if (!fence) {
-			ret = -ENOMEM;
+		if (IS_ERR(fence)) {
+			ret = PTR_ERR(fence);
 			goto err_free;
 		}
 	}
@@ -517,19 +519,34 @@ void vramsim_bo_revoke(struct vramsim_bo *bo)
 /**
  * vramsim_bo_vmap - map a buffer into the kernel's address space
  * @bo: buffer, locked, not mapped that way
+ * @map: set to where it is
  *
- * Return: address, or NULL.
+ * Return: 0, -ENODEV if revoked, -EOPNOTSUPP for a sparse buffer, -ENOMEM, or what
+ * a test asked for.
  */
-void *vramsim_bo_vmap(struct vramsim_bo *bo)
+int vramsim_bo_vmap(struct vramsim_bo *bo, struct iosys_map *map)
 {
-	if (bo->revoked || bo->layout.sparse || vramsim_bo_hit(bo, VRAMSIM_INJECT_VMAP))
-		return NULL;
-	bo->vmap = vramsim_mem_vmap(vramsim_bo_device(bo), bo->mem, &bo->vmap_io);
-	if (bo->vmap)
-		atomic_inc(&vramsim_bo_device(bo)->vmapped);
-	else
+	struct vramsim_device *vdev = vramsim_bo_device(bo);
+	int ret;
+
+	if (bo->revoked)
+		return -ENODEV;
+	if (bo->layout.sparse)
+		return -EOPNOTSUPP;
+	ret = vramsim_bo_hit(bo, VRAMSIM_INJECT_VMAP);
+	if (ret)
+		return ret;
+	bo->vmap = vramsim_mem_vmap(vdev, bo->mem, &bo->vmap_io);
+	if (!bo->vmap) {
 		bo->reason = "no kernel mapping: no memory, or VRAM in pieces and no VMAP_PFN";
-	return bo->vmap;
+		return -ENOMEM;
+	}
+	atomic_inc(&vdev->vmapped);
+	if (vramsim_mem_is_io(vdev, bo->mem))
+		iosys_map_set_vaddr_iomem(map, (void __iomem __force *)bo->vmap);
+	else
+		iosys_map_set_vaddr(map, bo->vmap);
+	return 0;
 }
 
 /**
@@ -587,12 +604,13 @@ static vm_fault_t vramsim_bo_vm_fault(struct vm_fault *vmf)
 	vm_fault_t ret;
 
 	if (fault_flag_allow_retry_first(vmf->flags) &&
-	    !dma_resv_test_signaled_rcu(obj->resv, true)) {
+	    !dma_resv_test_signaled(obj->resv, DMA_RESV_USAGE_BOOKKEEP)) {
 		if (vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
 			return VM_FAULT_RETRY;
 		drm_gem_object_get(obj);
 		mmap_read_unlock(vmf->vma->vm_mm);
-		dma_resv_wait_timeout_rcu(obj->resv, true, true, MAX_SCHEDULE_TIMEOUT);
+		dma_resv_wait_timeout(obj->resv, DMA_RESV_USAGE_BOOKKEEP, true,
+				      MAX_SCHEDULE_TIMEOUT);
 		drm_gem_object_put(obj);
 		return VM_FAULT_RETRY;
 	}
@@ -619,7 +637,7 @@ static int vramsim_bo_mmap(struct drm_gem_object *obj, struct vm_area_struct *vm
 	/* Private copies of device memory make no sense, and the mm refuses them late. */
 	if ((vma->vm_flags & (VM_SHARED | VM_MAYWRITE)) == VM_MAYWRITE)
 		return -EINVAL;
-	vma->vm_flags |= VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP;
+	vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP);
 	vma->vm_ops = &vramsim_bo_vm_ops;
 	return 0;
 }

@@ -23,6 +23,9 @@
 
 #include "vramsim_drv.h"
 
+/* Since 5.16 the functions of the dma-buf core are in a namespace. */
+MODULE_INFO(import_ns, "DMA_BUF");
+
 /* Turns a pointer to a struct page, or NULL, into one that nobody can follow. */
 #define POISON		0x5aa5000000000000UL
 
@@ -200,8 +203,8 @@ static int vramsim_map_place(struct vramsim_bo *bo, struct dma_buf_attachment *a
 	return vramsim_bo_move(bo, VRAMSIM_PLACEMENT_SYSTEM, &bo->layout, 0);
 }
 
-static struct sg_table *vramsim_map_locked(struct dma_buf_attachment *attach,
-					   enum dma_data_direction dir)
+static struct sg_table *vramsim_map(struct dma_buf_attachment *attach,
+				    enum dma_data_direction dir)
 {
 	struct vramsim_bo *bo = to_vramsim_bo(attach->dmabuf->priv);
 	struct vramsim_device *vdev = vramsim_bo_device(bo);
@@ -243,8 +246,8 @@ static struct sg_table *vramsim_map_locked(struct dma_buf_attachment *attach,
 	return &map->sgt;
 }
 
-static void vramsim_unmap_locked(struct dma_buf_attachment *attach, struct sg_table *sgt,
-				 enum dma_data_direction dir)
+static void vramsim_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt,
+			  enum dma_data_direction dir)
 {
 	struct vramsim_bo *bo = to_vramsim_bo(attach->dmabuf->priv);
 	struct vramsim_map *map = container_of(sgt, struct vramsim_map, sgt);
@@ -264,25 +267,7 @@ static void vramsim_unmap_locked(struct dma_buf_attachment *attach, struct sg_ta
 	vramsim_bo_reap(bo);
 }
 
-/* A static exporter's operations run without the lock. */
-static struct sg_table *vramsim_map_static(struct dma_buf_attachment *attach,
-					   enum dma_data_direction dir)
-{
-	struct sg_table *sgt;
-
-	dma_resv_lock(attach->dmabuf->resv, NULL);
-	sgt = vramsim_map_locked(attach, dir);
-	dma_resv_unlock(attach->dmabuf->resv);
-	return sgt;
-}
-
-static void vramsim_unmap_static(struct dma_buf_attachment *attach, struct sg_table *sgt,
-				 enum dma_data_direction dir)
-{
-	dma_resv_lock(attach->dmabuf->resv, NULL);
-	vramsim_unmap_locked(attach, sgt, dir);
-	dma_resv_unlock(attach->dmabuf->resv);
-}
+DMABUF_LOCKED_MAP(vramsim_map, vramsim_unmap)
 
 static int vramsim_pin(struct dma_buf_attachment *attach)
 {
@@ -332,7 +317,7 @@ static int vramsim_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *att
 	if (!ret && vramsim_bo_hit(bo, VRAMSIM_INJECT_NOTIFY_IN_ATTACH)) {
 		vramsim_bo_notify(bo);
 		if (attach->importer_ops)
-			attach->importer_ops->move_notify(attach);
+			attach->importer_ops->invalidate_mappings(attach);
 	}
 unlock:
 	dma_resv_unlock(dmabuf->resv);
@@ -350,22 +335,17 @@ static void vramsim_detach(struct dma_buf *dmabuf, struct dma_buf_attachment *at
 	dma_resv_unlock(dmabuf->resv);
 }
 
-static void *vramsim_vmap(struct dma_buf *dmabuf)
+static int vramsim_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
 {
-	void *vaddr;
-
-	dma_resv_lock(dmabuf->resv, NULL);
-	vaddr = vramsim_bo_vmap(to_vramsim_bo(dmabuf->priv));
-	dma_resv_unlock(dmabuf->resv);
-	return vaddr;
+	return vramsim_bo_vmap(to_vramsim_bo(dmabuf->priv), map);
 }
 
-static void vramsim_vunmap(struct dma_buf *dmabuf, void *vaddr)
+static void vramsim_vunmap(struct dma_buf *dmabuf, struct iosys_map *map)
 {
-	dma_resv_lock(dmabuf->resv, NULL);
 	vramsim_bo_vunmap(to_vramsim_bo(dmabuf->priv));
-	dma_resv_unlock(dmabuf->resv);
 }
+
+DMABUF_LOCKED_VMAP(vramsim_vmap, vramsim_vunmap)
 
 static int vramsim_begin_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
@@ -415,13 +395,13 @@ static const struct dma_buf_ops vramsim_ops_dynamic = {
 	.detach = vramsim_detach,
 	.pin = vramsim_pin,
 	.unpin = vramsim_unpin,
-	.map_dma_buf = vramsim_map_locked,
-	.unmap_dma_buf = vramsim_unmap_locked,
+	.map_dma_buf = vramsim_map,
+	.unmap_dma_buf = vramsim_unmap,
 	.begin_cpu_access = vramsim_begin_cpu_access,
 	.end_cpu_access = vramsim_end_cpu_access,
 	.mmap = vramsim_mmap,
-	.vmap = vramsim_vmap,
-	.vunmap = vramsim_vunmap,
+	.vmap = DMABUF_LOCKED(vramsim_vmap),
+	.vunmap = DMABUF_LOCKED(vramsim_vunmap),
 	.release = vramsim_release,
 };
 
@@ -430,8 +410,8 @@ static const struct dma_buf_ops vramsim_ops_dynamic_no_vmap = {
 	.detach = vramsim_detach,
 	.pin = vramsim_pin,
 	.unpin = vramsim_unpin,
-	.map_dma_buf = vramsim_map_locked,
-	.unmap_dma_buf = vramsim_unmap_locked,
+	.map_dma_buf = vramsim_map,
+	.unmap_dma_buf = vramsim_unmap,
 	.begin_cpu_access = vramsim_begin_cpu_access,
 	.end_cpu_access = vramsim_end_cpu_access,
 	.mmap = vramsim_mmap,
@@ -441,21 +421,21 @@ static const struct dma_buf_ops vramsim_ops_dynamic_no_vmap = {
 static const struct dma_buf_ops vramsim_ops_static = {
 	.attach = vramsim_attach,
 	.detach = vramsim_detach,
-	.map_dma_buf = vramsim_map_static,
-	.unmap_dma_buf = vramsim_unmap_static,
+	.map_dma_buf = DMABUF_LOCKED(vramsim_map),
+	.unmap_dma_buf = DMABUF_LOCKED(vramsim_unmap),
 	.begin_cpu_access = vramsim_begin_cpu_access,
 	.end_cpu_access = vramsim_end_cpu_access,
 	.mmap = vramsim_mmap,
-	.vmap = vramsim_vmap,
-	.vunmap = vramsim_vunmap,
+	.vmap = DMABUF_LOCKED(vramsim_vmap),
+	.vunmap = DMABUF_LOCKED(vramsim_vunmap),
 	.release = vramsim_release,
 };
 
 static const struct dma_buf_ops vramsim_ops_static_no_vmap = {
 	.attach = vramsim_attach,
 	.detach = vramsim_detach,
-	.map_dma_buf = vramsim_map_static,
-	.unmap_dma_buf = vramsim_unmap_static,
+	.map_dma_buf = DMABUF_LOCKED(vramsim_map),
+	.unmap_dma_buf = DMABUF_LOCKED(vramsim_unmap),
 	.begin_cpu_access = vramsim_begin_cpu_access,
 	.end_cpu_access = vramsim_end_cpu_access,
 	.mmap = vramsim_mmap,

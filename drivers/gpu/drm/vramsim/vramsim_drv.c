@@ -85,7 +85,7 @@ static struct drm_driver vramsim_driver = {
 	.num_ioctls = ARRAY_SIZE(vramsim_ioctls),
 	.name = "vramsim",
 	.desc = "simulated GPU memory",
-	.date = "20260801",
+	DRM_DRIVER_DATE("20260801")
 	.major = 1,
 	.minor = 0,
 	.prime_handle_to_fd = drm_gem_prime_handle_to_fd,
@@ -157,7 +157,8 @@ static void vramsim_drop(struct device *dev)
 	vramsim_fence_expire_all(vdev);
 	while ((bo = vramsim_bo_next(vdev, bo))) {
 		dma_resv_lock(bo->base.resv, NULL);
-		dma_resv_wait_timeout_rcu(bo->base.resv, true, false, MAX_SCHEDULE_TIMEOUT);
+		dma_resv_wait_timeout(bo->base.resv, DMA_RESV_USAGE_BOOKKEEP, false,
+				      MAX_SCHEDULE_TIMEOUT);
 		vramsim_bo_revoke(bo);
 		dma_resv_unlock(bo->base.resv);
 	}
@@ -225,6 +226,11 @@ static struct pci_driver vramsim_pci_driver = {
 	.driver.dev_groups = vramsim_groups,
 };
 
+static void vramsim_platform_drop(void *dev)
+{
+	vramsim_drop(dev);
+}
+
 static int vramsim_platform_probe(struct platform_device *pdev)
 {
 	u64 size = (u64)vram_mb[pdev->id] << 20;
@@ -233,20 +239,17 @@ static int vramsim_platform_probe(struct platform_device *pdev)
 	ret = dma_coerce_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
 	if (ret)
 		return ret;
-	return vramsim_add(&pdev->dev, 0, ALIGN(size, 1 << VRAMSIM_BLOCK_SHIFT));
-}
-
-static int vramsim_platform_remove(struct platform_device *pdev)
-{
-	vramsim_drop(&pdev->dev);
-	return 0;
+	ret = vramsim_add(&pdev->dev, 0, ALIGN(size, 1 << VRAMSIM_BLOCK_SHIFT));
+	if (ret)
+		return ret;
+	/* Not by a remove function: what that returns differs between kernels. */
+	return devm_add_action_or_reset(&pdev->dev, vramsim_platform_drop, &pdev->dev);
 }
 
 static struct platform_driver vramsim_platform_driver = {
 	.driver.name = "vramsim",
 	.driver.dev_groups = vramsim_groups,
 	.probe = vramsim_platform_probe,
-	.remove = vramsim_platform_remove,
 };
 
 static void vramsim_remove_platform_devices(void)

@@ -22,6 +22,7 @@
 
 #include <linux/atomic.h>
 #include <linux/dma-buf.h>
+#include <linux/dmabuf_compat.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
@@ -270,7 +271,7 @@ int vramsim_bo_pin(struct vramsim_bo *bo, struct dma_buf_attachment *attach);
 void vramsim_bo_unpin(struct vramsim_bo *bo);
 void vramsim_bo_revoke(struct vramsim_bo *bo);
 void vramsim_bo_reap(struct vramsim_bo *bo);
-void *vramsim_bo_vmap(struct vramsim_bo *bo);
+int vramsim_bo_vmap(struct vramsim_bo *bo, struct iosys_map *map);
 void vramsim_bo_vunmap(struct vramsim_bo *bo);
 int vramsim_bo_hit(struct vramsim_bo *bo, u32 step);
 

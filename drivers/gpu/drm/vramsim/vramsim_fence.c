@@ -98,18 +98,23 @@ static void vramsim_fence_work(struct work_struct *work)
 
 /**
  * vramsim_fence_create - make a fence, do not start it yet
- * @bo: buffer to put it on
+ * @bo: buffer to put it on, locked until the fence is started or cancelled
  * @ms: milliseconds from the start to the signal
  *
- * Return: the fence, for vramsim_fence_start() or vramsim_fence_cancel(); NULL
- * without memory.
+ * Return: the fence, for vramsim_fence_start() or vramsim_fence_cancel(); or
+ * -ENOMEM.
  */
 struct vramsim_fence *vramsim_fence_create(struct vramsim_bo *bo, u32 ms)
 {
-	struct vramsim_fence *fence = kzalloc(sizeof(*fence), GFP_KERNEL);
+	struct vramsim_fence *fence;
+	int ret;
 
+	ret = dma_resv_reserve_fences(bo->base.resv, 1);
+	if (ret)
+		return ERR_PTR(ret);
+	fence = kzalloc(sizeof(*fence), GFP_KERNEL);
 	if (!fence)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	__module_get(THIS_MODULE);
 	spin_lock_init(&fence->lock);
 	INIT_DELAYED_WORK(&fence->work, vramsim_fence_work);
@@ -146,7 +151,7 @@ void vramsim_fence_start(struct vramsim_fence *fence, struct vramsim_mem *from)
 	drm_gem_object_get(&bo->base);
 	drm_dev_get(&vdev->drm);
 	fence->from = from;
-	dma_resv_add_excl_fence(bo->base.resv, &fence->base);
+	dma_resv_add_fence(bo->base.resv, &fence->base, DMA_RESV_USAGE_KERNEL);
 
 	spin_lock(&vdev->fence_lock);
 	/* A command may have begun before the unplug that lets the fences expire. */

@@ -178,36 +178,30 @@ static int vramsim_access_own(struct vramsim_bo *bo, u32 op, u64 offset, void *b
 	return ret;
 }
 
-/*
- * What another driver exports may be I/O memory, and on this line nothing says
- * so: the accessors for I/O memory do for both.
- */
+/* What another driver exports may be I/O memory. */
 static int vramsim_access_import(struct vramsim_bo *bo, u32 op, u64 offset, void *buf,
 				 u64 length)
 {
 	struct dma_buf *dmabuf = bo->base.import_attach->dmabuf;
-	void __iomem *at;
-	void *vaddr;
+	struct iosys_map map;
 	int ret;
 
 	ret = dma_buf_begin_cpu_access(dmabuf, DMA_BIDIRECTIONAL);
 	if (ret)
 		return ret;
-	vaddr = dma_buf_vmap(dmabuf);
-	if (!vaddr) {
+	if (dma_buf_vmap_unlocked(dmabuf, &map)) {
 		ret = -EOPNOTSUPP;
 		goto end;
 	}
-	at = (void __iomem __force *)vaddr + offset;
 	if (op == VRAMSIM_ACCESS_READ)
-		memcpy_fromio(buf, at, length);
+		iosys_map_memcpy_from(buf, &map, offset, length);
 	else if (op == VRAMSIM_ACCESS_WRITE)
-		memcpy_toio(at, buf, length);
+		iosys_map_memcpy_to(&map, offset, buf, length);
 	else
-		memset_io(at, *(u8 *)buf, length);
+		iosys_map_memset(&map, offset, *(u8 *)buf, length);
 	/* Write-combining buffers drain before the caller goes on. */
 	wmb();
-	dma_buf_vunmap(dmabuf, vaddr);
+	dma_buf_vunmap_unlocked(dmabuf, &map);
 end:
 	dma_buf_end_cpu_access(dmabuf, DMA_BIDIRECTIONAL);
 	return ret;
@@ -351,22 +345,15 @@ int vramsim_ioctl_gem_fence(struct drm_device *drm, void *data, struct drm_file 
 	bo = vramsim_lookup_own(file, args->handle);
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
-	fence = vramsim_fence_create(bo, args->fence_ms);
-	if (!fence) {
-		ret = -ENOMEM;
-		goto put;
-	}
 	ret = vramsim_bo_lock_idle(bo);
 	if (ret)
-		goto cancel;
-	if (bo->revoked)
-		ret = -ENODEV;
+		goto put;
+	fence = bo->revoked ? ERR_PTR(-ENODEV) : vramsim_fence_create(bo, args->fence_ms);
+	if (IS_ERR(fence))
+		ret = PTR_ERR(fence);
 	else
 		vramsim_fence_start(fence, NULL);
 	dma_resv_unlock(bo->base.resv);
-cancel:
-	if (ret)
-		vramsim_fence_cancel(fence);
 put:
 	drm_gem_object_put(&bo->base);
 	return ret;
