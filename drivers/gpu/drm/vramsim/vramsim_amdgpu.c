@@ -15,6 +15,8 @@
 #include "vramsim_drv.h"
 
 #define AMDGPU_DEVICE_ID	0x73bf
+#define AMDGPU_DOMAINS		(AMDGPU_GEM_DOMAIN_CPU | AMDGPU_GEM_DOMAIN_GTT | \
+				 AMDGPU_GEM_DOMAIN_VRAM)
 #define AMDGPU_ALIGNMENT	SZ_2M		/* what the allocator gives anyway */
 
 /* libdrm looks for nothing but plausible address ranges here. */
@@ -35,13 +37,10 @@ int vramsim_amdgpu_gem_create(struct drm_device *drm, void *data, struct drm_fil
 
 	if (!vramsim_is_amdgpu)
 		return -EINVAL;
+	/* What else a real one has, such as doorbells and on-chip memory, is not there. */
 	if (!args->in.bo_size || args->in.bo_size > U64_MAX - PAGE_SIZE ||
 	    args->in.alignment > AMDGPU_ALIGNMENT ||
-	    !args->in.domains || args->in.domains & ~(u64)AMDGPU_GEM_DOMAIN_MASK)
-		return -EINVAL;
-	/* On-chip memory of the command processor is not there. */
-	if (args->in.domains & (AMDGPU_GEM_DOMAIN_GDS | AMDGPU_GEM_DOMAIN_GWS |
-				AMDGPU_GEM_DOMAIN_OA))
+	    !args->in.domains || args->in.domains & ~(u64)AMDGPU_DOMAINS)
 		return -EINVAL;
 	if (args->in.domains & AMDGPU_GEM_DOMAIN_VRAM)
 		create.placement = VRAMSIM_PLACEMENT_VRAM;
