@@ -79,7 +79,28 @@ KDIR=$KDIR KSRC=$KSRC tree/scripts/build-modules --line "$LINE" --out "$work/a f
 is $? 1 'a folder with a space, which kbuild cannot do'
 says 'a space or a colon'
 
-# 3. Installing what is needed.
+# 3. Lines.  One without a series has what takes no hook, and no more.
+[ "$(awk '/^[0-9]/ { print $1; exit }' "$top/scripts/lines")" = 5.10 ]
+ok $? '5.10 leads'
+rm -r "tree/patches/$LINE"
+KDIR=$KDIR KSRC=$KSRC tree/scripts/build-modules --line "$LINE" --out "$work/bare" > out 2> log
+is $? 0 'modules of a line without a series'
+is "$(ls bare/modules)" vramsim.ko '  are vramsim'
+diag < log
+is "$(cat bare/installable)" vramsim '  which can be installed'
+# In a kernel tree of the oldest line nothing defines them.
+[ "$LINE" != 5.10 ] || is "$(grep -c HAVE_ bare/stage/dmabuf-config.h)" 0 \
+	'  and the oldest line has none of scripts/probes'
+cp -r "$top/tools" tree/
+for command in 'scripts/make-series --out none' scripts/check-style \
+	tools/rdma-dmabuf/bench-guest 'tools/rdma-core/run-tests --dmabuf'; do
+	! tree/$command --line "$LINE" > out 2> log && [ ! -s out ] && [ "$(wc -l < log)" = 1 ]
+	ok $? "$command is refused"
+	says "no series for line '$LINE'"
+	diag < log
+done
+
+# 4. Installing what is needed.
 "$top/scripts/setup" --list > log
 ok $? 'setup lists what is missing'
 diag < log
