@@ -94,6 +94,7 @@ is "$(cat bare/installable)" vramsim '  which can be installed'
 cp -r "$top/tools" tree/
 for command in 'scripts/make-series --out none' scripts/check-style \
 	tools/rdma-dmabuf/bench-guest 'tools/rdma-core/run-tests --dmabuf'; do
+	# shellcheck disable=SC2086 # its options
 	! tree/$command --line "$LINE" > out 2> log && [ ! -s out ] && [ "$(wc -l < log)" = 1 ]
 	ok $? "$command is refused"
 	says "no series for line '$LINE'"
