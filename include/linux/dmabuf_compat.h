@@ -127,6 +127,7 @@ static void unmap##_unlocked(struct dma_buf_attachment *attach,			\
 	unmap(attach, sgt, dir);						\
 	dma_resv_unlock(attach->dmabuf->resv);					\
 }
+
 #ifdef HAVE_IOSYS_MAP
 #define DMABUF_LOCKED_VMAP(vmap, vunmap)					\
 static int vmap##_unlocked(struct dma_buf *dmabuf, struct iosys_map *map)	\
