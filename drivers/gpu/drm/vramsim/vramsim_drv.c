@@ -198,10 +198,16 @@ static int vramsim_pci_probe(struct pci_dev *pdev, const struct pci_device_id *i
 		return ret;
 	ret = arch_io_reserve_memtype_wc(bar, size);
 	if (ret)
-		return ret;
+		goto err_region;
 	ret = vramsim_add(&pdev->dev, bar, size);
 	if (ret)
-		arch_io_free_memtype_wc(bar, size);
+		goto err_memtype;
+	return 0;
+
+err_memtype:
+	arch_io_free_memtype_wc(bar, size);
+err_region:
+	pci_release_region(pdev, IVSHMEM_BAR);
 	return ret;
 }
 
@@ -210,6 +216,8 @@ static void vramsim_pci_remove(struct pci_dev *pdev)
 	vramsim_drop(&pdev->dev);
 	arch_io_free_memtype_wc(pci_resource_start(pdev, IVSHMEM_BAR),
 				pci_resource_len(pdev, IVSHMEM_BAR));
+	/* Newer kernels leave this to the driver, also with a managed device. */
+	pci_release_region(pdev, IVSHMEM_BAR);
 }
 
 /* No MODULE_DEVICE_TABLE: an ivshmem device may belong to somebody else. */
