@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Questions of a test about the state of the device. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "model.h"
+
+#define OCTWORD			16
+
+/* One entry of a table; false: it is not present */
+static bool entry(const struct mkey *key, u64 index, struct mlx5sim_xlt *e)
+{
+	const u8 *p;
+
+	memset(e, 0, sizeof(*e));
+	e->index = index;
+	if (key->mode == MLX5_MKC_ACCESS_MODE_MTT) {
+		u64 mtt = get_be64(key->xlt + 8 * index);
+
+		e->addr = mtt & MTT_ADDRESS;
+		e->len = BIT_ULL(key->log_page);
+		e->readable = mtt & MTT_READ;
+		e->writable = mtt & MTT_WRITE;
+		return e->readable || e->writable;
+	}
+	p = key->xlt + OCTWORD * index;
+	e->key = get_be32(p + 4);
+	e->addr = get_be64(p + 8);
+	e->len = key->mode == MLX5_MKC_ACCESS_MODE_KSM ?
+		 BIT_ULL(key->log_page) : get_be32(p);
+	return e->key && e->key != NULL_MKEY;
+}
+
+static struct mkey *find(const struct mlx5sim *m, u32 key)
+{
+	struct mkey *k = table_find(&m->mkeys, key >> 8);
+
+	return k && (!(key & 0xff) || k->variant == (key & 0xff)) ? k : NULL;
+}
+
+long mlx5sim_key_xlt(const struct mlx5sim *m, u32 key, struct mlx5sim_xlt *out,
+		     size_t max)
+{
+	const struct mkey *k = find(m, key);
+	long count = 0;
+
+	if (!k)
+		return -1;
+	for (u64 i = 0; i < mkey_entries(k); i++) {
+		struct mlx5sim_xlt e;
+
+		if (!entry(k, i, &e))
+			continue;
+		if ((size_t)count < max)
+			out[count] = e;
+		count++;
+	}
+	return count;
+}
+
+static bool key_maps(const struct mkey *key, u64 addr, u64 len)
+{
+	u64 reached = mkey_entries_reached(key);
+
+	for (u64 i = 0; i < reached; i++) {
+		struct span s;
+
+		if (mtt_span(key, i, &s) && s.addr <= addr + (len - 1) &&
+		    addr <= s.addr + (s.len - 1))
+			return true;
+	}
+	return false;
+}
+
+bool mlx5sim_maps(const struct mlx5sim *m, u64 addr, u64 len, u32 *key)
+{
+	struct mkey *k;
+	u32 at = 0;
+
+	while ((k = table_step(&m->mkeys, &at))) {
+		if (k->free || k->mode != MLX5_MKC_ACCESS_MODE_MTT ||
+		    !key_maps(k, addr, len))
+			continue;
+		if (key)
+			*key = mkey_key(k);
+		return true;
+	}
+	return false;
+}
+
+/**
+ * struct text - an answer that grows
+ * @buf: where to
+ * @size: room
+ * @len: length of the whole, may exceed @size
+ */
+struct text {
+	char *buf;
+	size_t size;
+	int len;
+};
+
+__attribute__((format(printf, 2, 3)))
+static void say(struct text *t, const char *fmt, ...)
+{
+	size_t at = min_of((size_t)t->len, t->size);
+	va_list ap;
+
+	va_start(ap, fmt);
+	t->len += vsnprintf(t->size ? t->buf + at : NULL, t->size - at, fmt,
+			    ap);
+	va_end(ap);
+}
+
+static void say_xlt(const struct mlx5sim *m, struct text *t, u32 key)
+{
+	const struct mkey *k = find(m, key);
+	const char *sep = "";
+
+	if (!k) {
+		say(t, "{\"error\":\"no such key\"}");
+		return;
+	}
+	say(t, "{\"key\":\"0x%x\",\"free\":%u,\"mode\":%u,\"start\":\"0x%" PRIx64 "\",\"len\":\"0x%" PRIx64 "\",\"log_page_size\":%u,\"capacity\":%" PRIu64 ",\"xlt\":[",
+	    mkey_key(k), k->free, k->mode, k->start, k->len, k->log_page,
+	    mkey_entries(k));
+	for (u64 i = 0; i < mkey_entries(k); i++) {
+		struct mlx5sim_xlt e;
+
+		if (!entry(k, i, &e))
+			continue;
+		say(t, "%s{\"index\":%" PRIu64 ",\"addr\":\"0x%" PRIx64 "\",\"len\":\"0x%" PRIx64 "\",\"key\":\"0x%x\",\"read\":%u,\"write\":%u}",
+		    sep, e.index, e.addr, e.len, e.key, e.readable, e.writable);
+		sep = ",";
+	}
+	say(t, "]}");
+}
+
+static void say_keys(const struct mlx5sim *m, struct text *t)
+{
+	const char *sep = "";
+	struct mkey *k;
+	u32 at = 0;
+
+	say(t, "{\"keys\":[");
+	while ((k = table_step(&m->mkeys, &at))) {
+		say(t, "%s{\"key\":\"0x%x\",\"free\":%u,\"mode\":%u}", sep,
+		    mkey_key(k), k->free, k->mode);
+		sep = ",";
+	}
+	say(t, "]}");
+}
+
+static void say_stats(const struct mlx5sim *m, struct text *t)
+{
+	const struct mlx5sim_stats *s = &m->stats;
+
+	say(t, "{\"commands\":%" PRIu64 ",\"mkeys\":%" PRIu64 ",\"umrs\":%" PRIu64 ",\"xlt_entries\":%" PRIu64 ",\"wqes\":%" PRIu64 ",\"cqes\":%" PRIu64 ",\"faults\":%" PRIu64 ",\"resumes\":%" PRIu64 ",\"dma_read\":%" PRIu64 ",\"dma_written\":%" PRIu64 "}",
+	    s->commands, s->mkeys, s->umrs, s->xlt_entries, s->wqes, s->cqes,
+	    s->faults, s->resumes, s->dma_read, s->dma_written);
+}
+
+int mlx5sim_ask(const struct mlx5sim *m, const char *question, char *answer,
+		size_t size)
+{
+	struct text t = { .buf = answer, .size = size };
+	unsigned long long a, b;
+	char end;
+	u32 key;
+
+	if (!strcmp(question, "stats")) {
+		say_stats(m, &t);
+	} else if (!strcmp(question, "keys")) {
+		say_keys(m, &t);
+	} else if (sscanf(question, "xlt %lli %c", (long long *)&a, &end) == 1) {
+		say_xlt(m, &t, a);
+	} else if (sscanf(question, "maps %lli %lli %c", (long long *)&a,
+			  (long long *)&b, &end) == 2 && b) {
+		if (mlx5sim_maps(m, a, b, &key))
+			say(&t, "{\"maps\":1,\"key\":\"0x%x\"}", key);
+		else
+			say(&t, "{\"maps\":0}");
+	} else {
+		return -1;
+	}
+	return t.len;
+}
