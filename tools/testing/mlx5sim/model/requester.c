@@ -155,8 +155,8 @@ static bool opcode_allowed(const struct qp *qp, u8 opcode)
 	}
 }
 
-static enum progress fail(struct mlx5sim *m, struct qp *qp,
-			  enum syndrome syndrome)
+static enum progress end(struct mlx5sim *m, struct qp *qp,
+			 enum syndrome syndrome)
 {
 	complete(m, qp, syndrome);
 	return PROGRESS_DONE;
@@ -167,7 +167,7 @@ static enum progress local_fault(struct mlx5sim *m, struct qp *qp)
 {
 	if (fault_requester(m, qp))
 		return PROGRESS_WAIT;
-	return fail(m, qp, SYN_LOCAL_PROT);
+	return end(m, qp, SYN_LOCAL_PROT);
 }
 
 static enum progress no_answer(struct mlx5sim *m, struct qp *qp)
@@ -179,7 +179,7 @@ static enum progress no_answer(struct mlx5sim *m, struct qp *qp)
 		return PROGRESS_WAIT;
 	}
 	if (qp->req.retries++ >= ifc_get(qpc, qp->qpc, retry_count))
-		return fail(m, qp, SYN_TRANSPORT_RETRY);
+		return end(m, qp, SYN_TRANSPORT_RETRY);
 	qp_wake(m, qp, now(m) + (ACK_TIMEOUT_UNIT_NS << timeout));
 	return PROGRESS_WAIT;
 }
@@ -191,7 +191,7 @@ static enum progress not_ready(struct mlx5sim *m, struct qp *qp,
 	u32 timer = ifc_get(qpc, peer->qpc, min_rnr_nak);
 
 	if (retries != RNR_FOREVER && qp->req.rnr_retries++ >= retries)
-		return fail(m, qp, SYN_RNR_RETRY);
+		return end(m, qp, SYN_RNR_RETRY);
 	qp_wake(m, qp, now(m) + rnr_us[timer] * 1000ull);
 	return PROGRESS_WAIT;
 }
@@ -200,6 +200,9 @@ static enum progress not_ready(struct mlx5sim *m, struct qp *qp,
 static enum progress answered(struct mlx5sim *m, struct qp *qp,
 			      const struct qp *peer, enum answer answer)
 {
+	/* Without a connection nobody tells: the message is lost */
+	if (qp->type == MLX5_QPC_ST_UC)
+		return end(m, qp, SYN_NONE);
 	switch (answer) {
 	case ANSWER_RNR:
 		return not_ready(m, qp, peer);
@@ -207,11 +210,11 @@ static enum progress answered(struct mlx5sim *m, struct qp *qp,
 		qp_wake(m, qp, now(m) + POLL_PEER_NS);
 		return PROGRESS_WAIT;
 	case ANSWER_NAK_INVALID:
-		return fail(m, qp, SYN_REMOTE_INVALID);
+		return end(m, qp, SYN_REMOTE_INVALID);
 	case ANSWER_NAK_ACCESS:
-		return fail(m, qp, SYN_REMOTE_ACCESS);
+		return end(m, qp, SYN_REMOTE_ACCESS);
 	case ANSWER_NAK_OP:
-		return fail(m, qp, SYN_REMOTE_OP);
+		return end(m, qp, SYN_REMOTE_OP);
 	default:
 		return no_answer(m, qp);
 	}
@@ -249,7 +252,7 @@ static enum progress push(struct mlx5sim *m, struct qp *qp,
 		status = sge_copy(m, qp, w->sge, w->sges, r->done, buf, part,
 				  false, &part);
 		if (status == XLT_ERROR)
-			return fail(m, qp, SYN_LOCAL_PROT);
+			return end(m, qp, SYN_LOCAL_PROT);
 		if (status == XLT_FAULT && !part)
 			return local_fault(m, qp);
 		if (is_write(w))
@@ -271,8 +274,7 @@ static enum progress push(struct mlx5sim *m, struct qp *qp,
 					m->lid);
 	if (answer != ANSWER_ACK)
 		return answered(m, qp, peer, answer);
-	complete(m, qp, SYN_NONE);
-	return PROGRESS_DONE;
+	return end(m, qp, SYN_NONE);
 }
 
 static enum progress pull(struct mlx5sim *m, struct qp *qp,
@@ -295,13 +297,12 @@ static enum progress pull(struct mlx5sim *m, struct qp *qp,
 		status = sge_copy(m, qp, w->sge, w->sges, r->done, buf, part,
 				  true, &part);
 		if (status == XLT_ERROR)
-			return fail(m, qp, SYN_LOCAL_PROT);
+			return end(m, qp, SYN_LOCAL_PROT);
 		if (status == XLT_FAULT && !part)
 			return local_fault(m, qp);
 		advance(qp, part);
 	}
-	complete(m, qp, SYN_NONE);
-	return PROGRESS_DONE;
+	return end(m, qp, SYN_NONE);
 }
 
 /* The operation happens once, even if its result has to wait for a page */
@@ -314,7 +315,7 @@ static enum progress atomic(struct mlx5sim *m, struct qp *qp,
 	u32 done;
 
 	if (w->length != sizeof(r->atomic_old))
-		return fail(m, qp, SYN_LOCAL_LENGTH);
+		return end(m, qp, SYN_LOCAL_LENGTH);
 	if (!r->done) {
 		enum answer answer = responder_atomic(peer_m, peer, w,
 						      &r->atomic_old);
@@ -326,11 +327,10 @@ static enum progress atomic(struct mlx5sim *m, struct qp *qp,
 	status = sge_copy(m, qp, w->sge, w->sges, 0, (u8 *)&r->atomic_old,
 			  sizeof(r->atomic_old), true, &done);
 	if (status == XLT_ERROR)
-		return fail(m, qp, SYN_LOCAL_PROT);
+		return end(m, qp, SYN_LOCAL_PROT);
 	if (status == XLT_FAULT)
 		return local_fault(m, qp);
-	complete(m, qp, SYN_NONE);
-	return PROGRESS_DONE;
+	return end(m, qp, SYN_NONE);
 }
 
 static enum progress remote_operation(struct mlx5sim *m, struct qp *qp)
@@ -341,13 +341,8 @@ static enum progress remote_operation(struct mlx5sim *m, struct qp *qp)
 	enum answer answer;
 
 	if (w->length > BIT_ULL(cap(m, log_max_msg)))
-		return fail(m, qp, SYN_LOCAL_LENGTH);
+		return end(m, qp, SYN_LOCAL_LENGTH);
 	answer = peer ? responder_check(peer_m, peer, qp) : ANSWER_NONE;
-	if (qp->type == MLX5_QPC_ST_UC && answer != ANSWER_ACK) {
-		/* Nobody tells: the message is lost */
-		complete(m, qp, SYN_NONE);
-		return PROGRESS_DONE;
-	}
 	if (answer != ANSWER_ACK)
 		return answered(m, qp, peer, answer);
 	switch (w->opcode) {
@@ -370,15 +365,15 @@ static enum progress execute(struct mlx5sim *m, struct qp *qp)
 	if (!opcode_allowed(qp, w->opcode)) {
 		broken(m, CHK_WQE_OPCODE, "0x%x on QP 0x%x of type 0x%x",
 		       w->opcode, qp->obj.number, qp->type);
-		return fail(m, qp, SYN_LOCAL_QP_OP);
+		return end(m, qp, SYN_LOCAL_QP_OP);
 	}
 	switch (w->opcode) {
 	case WQE_NOP:
-		return fail(m, qp, SYN_NONE);
+		return end(m, qp, SYN_NONE);
 	case WQE_UMR:
-		return fail(m, qp, umr_execute(m, qp, w));
+		return end(m, qp, umr_execute(m, qp, w));
 	case WQE_LOCAL_INV:
-		return fail(m, qp, mkey_invalidate(m, w->imm, qp->pd, false) ?
+		return end(m, qp, mkey_invalidate(m, w->imm, qp->pd, false) ?
 			    SYN_NONE : SYN_MW_BIND);
 	}
 	switch (qp->type) {
@@ -388,7 +383,7 @@ static enum progress execute(struct mlx5sim *m, struct qp *qp)
 		return remote_operation(m, qp);
 	default:
 		/* Datagrams leave, nobody hears them */
-		return fail(m, qp, SYN_NONE);
+		return end(m, qp, SYN_NONE);
 	}
 }
 

@@ -120,6 +120,7 @@ void umr_mkc(struct umr_arg *arg, struct dev *d, u32 rights, u64 start, u64 len,
 {
 	u8 *mkc = arg->mkc;
 
+	memset(mkc, 0, sizeof(arg->mkc));
 	ifc_set(mkc, mkc, lr, !!(rights & LR));
 	ifc_set(mkc, mkc, lw, !!(rights & LW));
 	ifc_set(mkc, mkc, rr, !!(rights & RR));

@@ -47,7 +47,7 @@ static bool same(u32 off, u32 len)
 /* The next completion of a QP is good, with these bytes in the requester case */
 static u8 *good(struct queue *cq, u8 opcode, const char *what)
 {
-	u8 *cqe = wait_cqe(cq, MSEC);
+	u8 *cqe = wait_cqe(cq, 100 * MSEC);
 
 	ok(cqe && cqe_opcode(cqe) == opcode, "%s: completion (%d)", what,
 	   cqe ? cqe_opcode(cqe) : -1);
@@ -281,7 +281,7 @@ static void retries(void)
 	post_write(qa, VA, kb, ka, VA, 100);
 	machine_run(5 * MSEC);
 	ok(!qp_connect(qb, qa->qpn, 1, NULL), "the peer comes back in time");
-	bad(qa->scq, CQE_REQ, 0, "WRITE after timeouts");
+	good(qa->scq, CQE_REQ, "WRITE after timeouts");
 	teardown();
 }
 
