@@ -120,8 +120,10 @@ static void complete(struct mlx5sim *m, u32 slot, struct eq *eq_before)
 	u8 data[EQE_DATA] = { 0 };
 	u8 status_own = s->status << 1;
 
-	if (m->stopped)
+	if (m->stopped) {
+		slot_free(s);
 		return;
+	}
 	if (s->status == DELIVERY_OK) {
 		u32 len = s->c.out_len;
 
@@ -217,6 +219,7 @@ void cmd_run_late(struct mlx5sim *m, u64 now)
 void cmd_forget(struct mlx5sim *m)
 {
 	m->cmd_waiting = 0;
+	/* The command that asks for this is not pending, it is completed later */
 	for (u32 slot = 0; slot < CMD_SLOTS; slot++)
 		if (m->cmd_slot[slot].pending)
 			slot_free(&m->cmd_slot[slot]);

@@ -5,7 +5,7 @@
 
 #include "fake.h"
 
-static u8 *memory;
+static u8 memory[MEM_SIZE];
 static size_t used;
 static u64 clock_ns = 1000;
 static u64 hole;
@@ -36,10 +36,8 @@ u64 mem_alloc(size_t bytes)
 {
 	u64 addr = MEM_BASE + PAGE + used;
 
-	if (!memory)
-		memory = calloc(1, MEM_SIZE);
 	bytes = round_up_to(bytes, PAGE);
-	if (!memory || used + bytes + PAGE > MEM_SIZE) {
+	if (used + bytes + PAGE > MEM_SIZE) {
 		fprintf(stderr, "fake: out of memory\n");
 		exit(1);
 	}
@@ -61,8 +59,6 @@ void machine_reset(void)
 		next = kept->next;
 		free(kept);
 	}
-	free(memory);
-	memory = NULL;
 	used = 0;
 	hole = 0;
 }
@@ -81,7 +77,7 @@ static bool there(u64 addr, size_t len)
 {
 	if (hole && addr < hole + PAGE && addr + len > hole)
 		return false;
-	return memory && addr >= MEM_BASE && len <= MEM_SIZE &&
+	return addr >= MEM_BASE && len <= MEM_SIZE &&
 	       addr - MEM_BASE <= MEM_SIZE - len;
 }
 

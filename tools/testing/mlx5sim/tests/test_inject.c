@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Injected faults, capabilities, traces and questions. */
+#include <stdlib.h>
+
+#include "../../selftests/tap.h"
+#include "../model/qp.h"
+#include "fake.h"
+
+#define VA		0x200000000000ull
+#define MSEC		1000000ull
+
+static struct dev *d;
+static struct fqp *qa, *qb, *uq;
+
+static void setup(const char *faults, const char *caps)
+{
+	const struct mlx5sim_config config = {
+		.lid = 1, .strict = true, .faults = faults, .caps = caps,
+	};
+	struct qp_arg arg = { .type = MLX5_QPC_ST_REG_UMR };
+
+	d = dev_running(&config);
+	qp_pair(d, d, &qa, &qb, NULL);
+	uq = qp_make(d, &arg);
+	qp_connect(uq, 0, 0, NULL);
+}
+
+static void teardown(void)
+{
+	ok(!d->violation, "no rule broken (%s)", d->text);
+	dev_free(d);
+	machine_reset();
+}
+
+static int query(void)
+{
+	u8 out[112];
+
+	return dev_simple(d, MLX5_CMD_OP_QUERY_ISSI, 0, 0, out, sizeof(out));
+}
+
+static int nop(void)
+{
+	struct wqe w;
+
+	wqe_begin(&w, qa, WQE_NOP, SIGNALED, 0);
+	wqe_post(&w);
+	return !!cq_poll(qa->scq);
+}
+
+static void command_status(void)
+{
+	struct mkey_arg arg = { .mode = MLX5_MKC_ACCESS_MODE_MTT, .free = true };
+	u32 key[3];
+
+	/* The first CREATE_MKEY is that of the load */
+	setup("0x200:3:8", NULL);
+	for (u32 i = 0; i < 3; i++)
+		key[i] = mkey_make(d, &arg);
+	ok(key[0] && !key[1] && key[2], "the third CREATE_MKEY fails");
+	ok(mlx5sim_stats(d->sim)->mkeys == 3, "it was not run");
+	mlx5sim_reset(d->sim);
+	d->pages = 0;
+	ok(!dev_boot(d) && mkey_make(d, &arg) && !mkey_make(d, &arg),
+	   "counted anew after reset");
+	teardown();
+}
+
+static void command_late(void)
+{
+	u8 *lay;
+
+	setup("cmd-delay:0x10a:2:5000000", NULL);
+	lay = mem(d->cmdq + 64 * 3);
+	ok(query() == -1 && lay[63] & 1, "the command is not completed");
+	machine_run(4 * MSEC);
+	ok(lay[63] & 1, "not after 4 ms");
+	machine_run(2 * MSEC);
+	ok(!(lay[63] & 1), "after 5 ms it is");
+	ok(!query(), "the next one is not late");
+	teardown();
+
+	setup("cmd-drop:0x10a:2", NULL);
+	ok(query() == -1, "completion lost");
+	machine_run(1000 * MSEC);
+	ok(*((u8 *)mem(d->cmdq + 64 * 3) + 63) & 1, "for good");
+	ok(!query(), "the slot can be used again");
+	teardown();
+}
+
+static void completion_late(void)
+{
+	setup("cqe-delay:0:2:5000000", NULL);
+	ok(nop(), "the first NOP");
+	ok(!nop(), "the second is late");
+	ok(!nop(), "the third waits behind it");
+	machine_run(4 * MSEC);
+	ok(!cq_poll(qa->scq), "not after 4 ms");
+	machine_run(2 * MSEC);
+	ok(cqe_counter(cq_poll(qa->scq)) == 1 &&
+	   cqe_counter(cq_poll(qa->scq)) == 2, "after 5 ms both, in order");
+	teardown();
+
+	setup("cqe-drop:0x25:1", NULL);
+	{
+		struct mkey_arg arg = {
+			.mode = MLX5_MKC_ACCESS_MODE_MTT, .free = true,
+		};
+		struct umr_arg u = { .flags = UMR_INLINE };
+
+		u.key = mkey_make(d, &arg);
+		ok(umr(uq, &u) == -1, "completion of a UMR lost");
+		ok(!umr(uq, &u), "the next one is there");
+		ok(mlx5sim_stats(d->sim)->umrs == 2, "both were executed");
+	}
+	teardown();
+}
+
+static void resume(void)
+{
+	struct mkey_arg odp = {
+		.mode = MLX5_MKC_ACCESS_MODE_MTT, .rights = ALL_RIGHTS,
+		.len = PAGE, .log_page = 12, .octwords = 1,
+	};
+	struct pf pf;
+	u8 *cqe;
+
+	setup("resume-error:2", NULL);
+	post_write(qa, 0, 0, mkey_make(d, &odp), 0, 64);
+	pf_poll(d, &pf);
+	pf_resume(d, &pf, false);
+	machine_run(1);
+	ok(pf_poll(d, &pf), "first resume: the fault comes again");
+	pf_resume(d, &pf, false);
+	cqe = wait_cqe(qa->scq, MSEC);
+	ok(cqe && cqe_syndrome(cqe) == SYN_LOCAL_PROT,
+	   "second resume counts as one with error");
+	teardown();
+}
+
+static u64 general_cap(u16 current, size_t first, size_t width)
+{
+	u8 out[16 + 4096];
+
+	dev_simple(d, MLX5_CMD_OP_QUERY_HCA_CAP, current, 0, out, sizeof(out));
+	return ifc_load(out + 16, first, width);
+}
+
+#define CAP(current, field) \
+	general_cap(current, ifc_off(cmd_hca_cap, field), \
+		    ifc_width(cmd_hca_cap, field))
+
+static void capabilities(void)
+{
+	setup(NULL, NULL);
+	ok(CAP(1, pg) && CAP(1, atomic) && !CAP(1, roce), "defaults");
+	ok(CAP(0, log_max_qp) == 14 && CAP(1, log_max_qp) == 12,
+	   "highest value, and what the driver chose");
+	teardown();
+	setup(NULL, "pg=0,umr_modify_entity_size_disabled=1");
+	ok(!CAP(1, pg) && CAP(0, umr_modify_entity_size_disabled),
+	   "switched by the test");
+	teardown();
+}
+
+static void traces(void)
+{
+	u64 at;
+	u32 key;
+	char text[64];
+
+	setup(NULL, NULL);
+	d->keep_traces = true;
+	key = mr_make(d, VA, 64 * PAGE, ALL_RIGHTS, &at);
+	snprintf(text, sizeof(text), "\"event\":\"create_mkey\",\"key\":\"0x%x\"",
+		 key);
+	ok(dev_traced(d, text) == 1, "CREATE_MKEY is traced");
+	snprintf(text, sizeof(text), "\"index\":0,\"count\":64,\"addr\":\"0x%llx\"",
+		 (unsigned long long)at);
+	ok(dev_traced(d, text) == 1, "64 contiguous entries are one line");
+	mkey_remove(d, key);
+	ok(dev_traced(d, "\"event\":\"destroy_mkey\"") == 1,
+	   "DESTROY_MKEY is traced");
+	ok(!dev_traced(d, "dma_read"), "DMA is not, unless wanted");
+	teardown();
+}
+
+static void trace_of_dma(void)
+{
+	const struct mlx5sim_config config = {
+		.lid = 1, .strict = true, .trace_dma = true,
+	};
+	char text[64];
+	u64 at;
+	u32 key;
+
+	d = dev_running(&config);
+	qp_pair(d, d, &qa, &qb, NULL);
+	key = mr_make(d, VA, PAGE, ALL_RIGHTS, &at);
+	d->keep_traces = true;
+	post_write(qa, VA + 64, key, key, VA, 32);
+	snprintf(text, sizeof(text), "\"event\":\"dma_write\",\"addr\":\"0x%llx\",\"len\":32",
+		 (unsigned long long)at + 64);
+	ok(dev_traced(d, text) == 1, "DMA of data is traced");
+	teardown();
+}
+
+static void questions(void)
+{
+	struct mkey_arg arg = {
+		.mode = MLX5_MKC_ACCESS_MODE_MTT, .rights = ALL_RIGHTS,
+		.start = VA + 0x800, .len = PAGE, .log_page = 12, .octwords = 1,
+	};
+	u8 list[16];
+	u64 buf;
+	u32 key, found;
+	char question[64], answer[512];
+	int len;
+
+	setup(NULL, NULL);
+	buf = mem_alloc(4 * PAGE);
+	put_be64(list, buf | 3);
+	put_be64(list + 8, (buf + 2 * PAGE) | 1);
+	arg.entries = list;
+	arg.count = 1;
+	key = mkey_make(d, &arg);
+	ok(mlx5sim_maps(d->sim, buf + 0x800, 1, &found) && found == key,
+	   "first byte is mapped");
+	ok(!mlx5sim_maps(d->sim, buf, 0x800, NULL),
+	   "what lies before the start is not");
+	ok(mlx5sim_maps(d->sim, buf + 0x7ff, 2, NULL), "a range that overlaps");
+	ok(mlx5sim_maps(d->sim, buf + 2 * PAGE, 0x800, NULL), "second page");
+	ok(!mlx5sim_maps(d->sim, buf + 2 * PAGE + 0x800, PAGE, NULL),
+	   "what lies behind the length is not");
+	ok(!mlx5sim_maps(d->sim, buf + PAGE, PAGE, NULL), "page between");
+	snprintf(question, sizeof(question), "xlt 0x%x", key);
+	len = mlx5sim_ask(d->sim, question, answer, sizeof(answer));
+	ok(len == (int)strlen(answer) && strstr(answer, "\"write\":0}") &&
+	   strstr(answer, "\"capacity\":8"), "translation list as text: %s",
+	   answer);
+	ok(mlx5sim_ask(d->sim, question, answer, 10) == len &&
+	   strlen(answer) == 9, "cut at the size");
+	snprintf(question, sizeof(question), "maps 0x%llx 4096",
+		 (unsigned long long)buf);
+	mlx5sim_ask(d->sim, question, answer, sizeof(answer));
+	snprintf(question, sizeof(question), "{\"maps\":1,\"key\":\"0x%x\"}",
+		 key);
+	ok(!strcmp(answer, question), "maps as text: %s", answer);
+	ok(mlx5sim_ask(d->sim, "stats", answer, sizeof(answer)) > 0 &&
+	   strstr(answer, "\"mkeys\":2"), "stats: %s", answer);
+	ok(mlx5sim_ask(d->sim, "keys", answer, sizeof(answer)) > 0, "keys: %s",
+	   answer);
+	ok(mlx5sim_ask(d->sim, "why", answer, sizeof(answer)) == -1,
+	   "not a question");
+	ok(mlx5sim_key_xlt(d->sim, 0xabcdef00, NULL, 0) == -1, "no such key");
+	mkey_remove(d, key);
+	ok(!mlx5sim_maps(d->sim, buf, 4 * PAGE, NULL), "nothing after removal");
+	teardown();
+}
+
+int main(void)
+{
+	command_status();
+	command_late();
+	completion_late();
+	resume();
+	capabilities();
+	traces();
+	trace_of_dma();
+	questions();
+	return tap_done();
+}
