@@ -24,7 +24,7 @@
 #define ORPHANS			64
 
 /* Translation tables of all keys together */
-#define XLT_BYTES_MAX		(2ull << 30)
+#define XLT_BYTES_MAX		(256ull << 20)
 
 enum hca_state {
 	HCA_OFF,

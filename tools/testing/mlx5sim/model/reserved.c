@@ -5,15 +5,17 @@
 
 static bool any_set(const u8 *in, u32 first, u32 width)
 {
-	while (width) {
-		u32 part = min_of(width, 8 - first % 8);
+	u32 end = first + width;
+	u8 set = 0;
 
-		if (ifc_load(in, first, part))
-			return true;
-		first += part;
-		width -= part;
-	}
-	return false;
+	/* Reserved fields can be long: whole bytes go fast */
+	for (; first < end && first % 8; first++)
+		set |= ifc_load(in, first, 1);
+	for (; first + 8 <= end; first += 8)
+		set |= in[first / 8];
+	for (; first < end; first++)
+		set |= ifc_load(in, first, 1);
+	return set;
 }
 
 bool reserved_set(const struct reserved *r, const u8 *in, u32 *bit)
