@@ -5,24 +5,18 @@
 
 #include "model.h"
 
+static const struct {
+	const char *name;
+	const char *text;
+} rules[] = {
+#define CHECK(number, name, text)	[number] = { #name, text },
+#include "checks.inc"
+#undef CHECK
+};
+
 const char *check_name(enum check check)
 {
-#define CHECK(number, name, text)	case CHK_##name: return #name;
-	switch (check) {
-#include "checks.inc"
-	}
-#undef CHECK
-	return "?";
-}
-
-static const char *check_text(enum check check)
-{
-#define CHECK(number, name, text)	case CHK_##name: return text;
-	switch (check) {
-#include "checks.inc"
-	}
-#undef CHECK
-	return "?";
+	return rules[check].name;
 }
 
 void broken(struct mlx5sim *m, enum check check, const char *fmt, ...)
@@ -33,8 +27,8 @@ void broken(struct mlx5sim *m, enum check check, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(detail, sizeof(detail), fmt, ap);
 	va_end(ap);
-	snprintf(text, sizeof(text), "%u %s: %s: %s", check, check_name(check),
-		 check_text(check), detail);
+	snprintf(text, sizeof(text), "%u %s: %s: %s", check, rules[check].name,
+		 rules[check].text, detail);
 	if (m->stopped)
 		return;
 	note(m, "broken rule %s", text);

@@ -9,25 +9,35 @@ static void dma_trace(struct mlx5sim *m, const char *what, u64 addr, u32 len)
 		      what, (unsigned long long)addr, len);
 }
 
+/* What the host answered; false: nothing was moved */
+static bool answered(struct mlx5sim *m, int answer, const char *what, u64 addr,
+		     u32 len)
+{
+	if (answer == MLX5SIM_DMA_REFUSED)
+		note(m, "%s of %u bytes at 0x%llx refused", what, len,
+		     (unsigned long long)addr);
+	else if (answer)
+		broken(m, CHK_DMA_ADDRESS, "%s of %u bytes at 0x%llx", what,
+		       len, (unsigned long long)addr);
+	return !answer;
+}
+
 bool dma_read(struct mlx5sim *m, u64 addr, void *buf, u32 len)
 {
+	int answer;
+
 	m->stats.dma_read += len;
 	dma_trace(m, "dma_read", addr, len);
-	if (!m->ops->dma_read(m->host, addr, buf, len))
-		return true;
-	memset(buf, 0, len);
-	broken(m, CHK_DMA_ADDRESS, "read of %u bytes at 0x%llx", len,
-	       (unsigned long long)addr);
-	return false;
+	answer = m->ops->dma_read(m->host, addr, buf, len);
+	if (answer)
+		memset(buf, 0, len);
+	return answered(m, answer, "read", addr, len);
 }
 
 bool dma_write(struct mlx5sim *m, u64 addr, const void *buf, u32 len)
 {
 	m->stats.dma_written += len;
 	dma_trace(m, "dma_write", addr, len);
-	if (!m->ops->dma_write(m->host, addr, buf, len))
-		return true;
-	broken(m, CHK_DMA_ADDRESS, "write of %u bytes at 0x%llx", len,
-	       (unsigned long long)addr);
-	return false;
+	return answered(m, m->ops->dma_write(m->host, addr, buf, len), "write",
+			addr, len);
 }

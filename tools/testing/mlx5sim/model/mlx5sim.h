@@ -26,13 +26,18 @@
 /* timer_set() with this deadline: no call is wanted any more */
 #define MLX5SIM_TIMER_OFF	UINT64_MAX
 
+/* No memory answers: the driver gave an address that it must not give */
+#define MLX5SIM_DMA_NONE	(-1)
+/* The target exists and refuses: an error completion, but no broken rule */
+#define MLX5SIM_DMA_REFUSED	1
+
 struct mlx5sim;
 
 /**
  * struct mlx5sim_ops - what a host does for the model
- * @dma_read: copy @len bytes at bus address @addr to @buf; 0, or nonzero when
- *	no memory answers there
- * @dma_write: copy @len bytes from @buf to bus address @addr; 0, or nonzero
+ * @dma_read: copy @len bytes at bus address @addr to @buf; 0, or
+ *	MLX5SIM_DMA_NONE when no memory answers there, or MLX5SIM_DMA_REFUSED
+ * @dma_write: copy @len bytes from @buf to bus address @addr; the same
  * @msix: raise MSI-X vector @vector, which is below MLX5SIM_NUM_VECTORS
  * @now_ns: time of the model in nanoseconds, never runs backwards
  * @timer_set: call mlx5sim_timer() once at or after @deadline_ns; replaces an

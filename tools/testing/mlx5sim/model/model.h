@@ -17,7 +17,7 @@
 
 /* Work of one call from the host; what is left over is done by the timer */
 #define BUDGET_BYTES		(32u << 20)
-#define BUDGET_STEPS		(1u << 20)
+#define BUDGET_STEPS		BIT(20)
 #define BUDGET_WQES		2048u
 
 /* Faults of QPs that are gone, which may still be resumed */

@@ -203,6 +203,11 @@ bool fault_rdma(struct mlx5sim *m, struct qp *qp, const struct send_wqe *w,
 	return true;
 }
 
+void fault_progress(struct qp *qp, enum fault_side side)
+{
+	qp->fault[side].repeats = 0;
+}
+
 void fault_orphan(struct mlx5sim *m, struct qp *qp)
 {
 	for (u32 side = 0; side < SIDES; side++) {

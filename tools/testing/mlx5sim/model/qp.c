@@ -48,9 +48,11 @@ static void poll_later(struct mlx5sim *m, struct qp *qp, u16 before)
 {
 	if (!qp->has_rq)
 		return;
-	qp->idle_polls = qp->resp.ci == before ? qp->idle_polls + 1 : 0;
-	qp_wake(m, qp, now(m) + (POLL_NS << min_of(qp->idle_polls,
-						    POLL_SHIFT_MAX)));
+	if (qp->resp.ci != before)
+		qp->idle_polls = 0;
+	else if (qp->idle_polls < POLL_SHIFT_MAX)
+		qp->idle_polls++;
+	qp_wake(m, qp, now(m) + (POLL_NS << qp->idle_polls));
 }
 
 static void run(struct mlx5sim *m, struct qp *qp)

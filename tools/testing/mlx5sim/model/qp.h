@@ -254,6 +254,8 @@ bool fault_receive(struct mlx5sim *m, struct qp *qp, u64 off);
 /* @done: bytes of the operation of @total bytes at @va that are done */
 bool fault_rdma(struct mlx5sim *m, struct qp *qp, const struct send_wqe *w,
 		u64 total, u64 done, bool write);
+/* A side moved data: the next fault at the same place is a new one */
+void fault_progress(struct qp *qp, enum fault_side side);
 /* The QP goes away or is reset: a resume that still comes is no mistake */
 void fault_orphan(struct mlx5sim *m, struct qp *qp);
 

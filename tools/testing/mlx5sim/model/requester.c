@@ -36,19 +36,19 @@ static u32 wqe_blocks(const struct send_wqe *w)
 }
 
 /* The request at the consumer is done; a completion is due or held back */
-static void complete(struct mlx5sim *m, struct qp *qp, enum syndrome syndrome)
+static void complete(struct mlx5sim *m, struct qp *qp, enum syndrome syn)
 {
 	struct requester *r = &qp->req;
 	struct completion c = {
-		.opcode = syndrome ? CQE_REQ_ERR : CQE_REQ,
-		.syndrome = syndrome,
+		.opcode = syn ? CQE_REQ_ERR : CQE_REQ,
+		.syndrome = syn,
 		.wqe_opcode = r->wqe.opcode,
 		.qpn = qp->obj.number,
 		.user_index = qp->user_index,
 		.bytes = r->wqe.length,
 		.wqe_counter = r->ci,
 	};
-	bool wanted = syndrome || r->wqe.signaled;
+	bool wanted = syn || r->wqe.signaled;
 	u64 delay;
 
 	m->stats.wqes++;
@@ -64,7 +64,7 @@ static void complete(struct mlx5sim *m, struct qp *qp, enum syndrome syndrome)
 		   !inject_hit(m, INJECT_CQE_DROP, c.wqe_opcode, &delay)) {
 		cq_complete(m, qp->send_cq, &c);
 	}
-	if (syndrome)
+	if (syn)
 		qp_error(m, qp);
 }
 
@@ -155,10 +155,9 @@ static bool opcode_allowed(const struct qp *qp, u8 opcode)
 	}
 }
 
-static enum progress end(struct mlx5sim *m, struct qp *qp,
-			 enum syndrome syndrome)
+static enum progress end(struct mlx5sim *m, struct qp *qp, enum syndrome syn)
 {
-	complete(m, qp, syndrome);
+	complete(m, qp, syn);
 	return PROGRESS_DONE;
 }
 
@@ -226,6 +225,7 @@ static void advance(struct qp *qp, u32 bytes)
 	qp->req.done += bytes;
 	qp->req.retries = 0;
 	qp->req.rnr_retries = 0;
+	fault_progress(qp, SIDE_REQUESTER);
 	budget.bytes -= bytes;
 }
 
@@ -458,7 +458,7 @@ static bool step(struct mlx5sim *m, struct qp *qp)
 		flush(m, qp);
 		return true;
 	}
-	if (qp->state != MLX5_QPC_STATE_RTS || fault->pending)
+	if (fault->pending)
 		return false;
 	if (!r->loaded && !load(m, qp))
 		return true;
@@ -482,7 +482,11 @@ void requester_run(struct mlx5sim *m, struct qp *qp)
 {
 	struct requester *r = &qp->req;
 
-	if (!qp->has_sq || !read_producer(m, qp))
+	/* In other states the doorbell record may be of an earlier life */
+	if (!qp->has_sq || (qp->state != MLX5_QPC_STATE_RTS &&
+			    qp->state != MLX5_QPC_STATE_ERR))
+		return;
+	if (!read_producer(m, qp))
 		return;
 	while (!m->stopped && release_held(m, qp) && r->ci != r->pi) {
 		if (!budget_left()) {

@@ -46,6 +46,12 @@ static bool rejected(struct qp *qp)
 	return was;
 }
 
+static enum answer moved(struct qp *qp)
+{
+	fault_progress(qp, SIDE_RESPONDER);
+	return ANSWER_ACK;
+}
+
 static struct access remote_access(const struct qp *qp,
 				   const struct send_wqe *w, u32 rights,
 				   bool write)
@@ -73,7 +79,7 @@ static enum answer rdma(struct mlx5sim *m, struct qp *qp,
 		return refuse(m, qp, ANSWER_NAK_ACCESS);
 	status = mem_copy(m, access, w->remote_va + off, buf, len, &done);
 	if (status == XLT_OK)
-		return ANSWER_ACK;
+		return moved(qp);
 	if (status == XLT_FAULT &&
 	    fault_rdma(m, qp, w, w->length, off + done, access->write))
 		return ANSWER_WAIT;
@@ -152,7 +158,7 @@ enum answer responder_atomic(struct mlx5sim *m, struct qp *qp,
 				  &done);
 	}
 	if (status == XLT_OK)
-		return ANSWER_ACK;
+		return moved(qp);
 	if (status == XLT_FAULT &&
 	    fault_rdma(m, qp, w, ATOMIC_SIZE, 0, true))
 		return ANSWER_WAIT;
@@ -226,11 +232,11 @@ static void receive_done(struct mlx5sim *m, struct qp *qp, struct completion *c)
 }
 
 static enum answer receive_failed(struct mlx5sim *m, struct qp *qp,
-				  enum syndrome syndrome, enum answer nak)
+				  enum syndrome syn, enum answer nak)
 {
 	struct completion c = {
 		.opcode = CQE_RESP_ERR,
-		.syndrome = syndrome,
+		.syndrome = syn,
 	};
 
 	receive_done(m, qp, &c);
@@ -266,7 +272,7 @@ static enum answer send_done(struct mlx5sim *m, struct qp *qp,
 		return ANSWER_NAK_INVALID;
 	}
 	receive_done(m, qp, &c);
-	return ANSWER_ACK;
+	return moved(qp);
 }
 
 enum answer responder_send(struct mlx5sim *m, struct qp *qp,
@@ -290,7 +296,7 @@ enum answer responder_send(struct mlx5sim *m, struct qp *qp,
 		return ANSWER_WAIT;
 	if (status != XLT_OK)
 		return receive_failed(m, qp, SYN_LOCAL_PROT, ANSWER_NAK_OP);
-	return last ? send_done(m, qp, w, slid) : ANSWER_ACK;
+	return last ? send_done(m, qp, w, slid) : moved(qp);
 }
 
 enum answer responder_write_imm(struct mlx5sim *m, struct qp *qp,

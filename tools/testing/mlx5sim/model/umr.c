@@ -47,6 +47,7 @@ struct mask_field {
 #define MASK(bit, field)	{ bit, ifc_off(mkc, field), ifc_width(mkc, field) }
 
 #define MASK_PAGE_SIZE		1
+#define MASK_KEY		13
 #define MASK_ATOMIC		21
 #define MASK_ORDERING_WRITE	25
 #define MASK_ORDERING_READ	47
@@ -58,7 +59,7 @@ static const struct mask_field mask_fields[] = {
 	MASK(6, start_addr),
 	MASK(7, pd),
 	MASK(8, en_rinval),
-	MASK(13, mkey_7_0),
+	MASK(MASK_KEY, mkey_7_0),
 	MASK(14, qpn),
 	MASK(17, lr),
 	MASK(18, lw),
@@ -109,7 +110,7 @@ static u64 mask_allowed(struct mlx5sim *m)
 		mask |= BIT_ULL(mask_fields[i].bit);
 	if (cap(m, umr_modify_entity_size_disabled))
 		mask &= ~BIT_ULL(MASK_PAGE_SIZE);
-	if (cap(m, umr_modify_atomic_disabled) || !cap(m, atomic))
+	if (cap(m, umr_modify_atomic_disabled))
 		mask &= ~BIT_ULL(MASK_ATOMIC);
 	if (!cap(m, relaxed_ordering_write_umr))
 		mask &= ~BIT_ULL(MASK_ORDERING_WRITE);
@@ -127,7 +128,9 @@ static bool find_key(struct umr *u)
 				table_find(&m->mkeys, key >> 8);
 	if (!u->key)
 		return false;
-	if (u->key->variant != (key & 0xff))
+	/* A request that sets the variant may name the key that is to be */
+	if (u->key->variant != (key & 0xff) &&
+	    (u->own_queue || !(u->mask & BIT_ULL(MASK_KEY))))
 		return refuse(u, CHK_UMR_KEY, "key 0x%x, it is 0x%x", key,
 			      mkey_key(u->key));
 	if (!u->key->umr_en)

@@ -31,6 +31,13 @@ static bool is_datagram(u32 qp_type)
 	       qp_type == MLX5_QPC_ST_QP1;
 }
 
+static bool has_remote_address(u8 opcode)
+{
+	return opcode == WQE_RDMA_WRITE || opcode == WQE_RDMA_WRITE_IMM ||
+	       opcode == WQE_RDMA_READ || opcode == WQE_ATOMIC_CS ||
+	       opcode == WQE_ATOMIC_FA;
+}
+
 /* Local memory: segments from @at on */
 static const char *parse_sges(struct send_wqe *w, u32 at)
 {
@@ -88,20 +95,16 @@ const char *wqe_parse(struct send_wqe *w, u32 qp_type)
 		need += SEG;
 		seg += SEG;
 	}
-	switch (w->opcode) {
-	case WQE_ATOMIC_CS:
-	case WQE_ATOMIC_FA:
-		w->swap_add = get_be64(seg + SEG);
-		w->compare = get_be64(seg + SEG + 8);
-		need += SEG;
-		/* fall through */
-	case WQE_RDMA_WRITE:
-	case WQE_RDMA_WRITE_IMM:
-	case WQE_RDMA_READ:
+	if (has_remote_address(w->opcode)) {
 		w->remote_va = get_be64(seg);
 		w->rkey = get_be32(seg + 8);
 		need += SEG;
-		break;
+		seg += SEG;
+	}
+	if (w->opcode == WQE_ATOMIC_CS || w->opcode == WQE_ATOMIC_FA) {
+		w->swap_add = get_be64(seg);
+		w->compare = get_be64(seg + 8);
+		need += SEG;
 	}
 	if (w->bytes < need)
 		return "too short for its opcode";

@@ -9,6 +9,7 @@ static u8 memory[MEM_SIZE];
 static size_t used;
 static u64 clock_ns = 1000;
 static u64 hole;
+static int hole_answer;
 static struct dev *devs;
 
 /**
@@ -63,9 +64,10 @@ void machine_reset(void)
 	hole = 0;
 }
 
-void machine_hole(u64 addr)
+void machine_hole(u64 addr, int answer)
 {
 	hole = addr;
+	hole_answer = answer;
 }
 
 u64 machine_now(void)
@@ -73,30 +75,34 @@ u64 machine_now(void)
 	return clock_ns;
 }
 
-static bool there(u64 addr, size_t len)
+static int reach(u64 addr, size_t len)
 {
 	if (hole && addr < hole + PAGE && addr + len > hole)
-		return false;
-	return addr >= MEM_BASE && len <= MEM_SIZE &&
-	       addr - MEM_BASE <= MEM_SIZE - len;
+		return hole_answer;
+	if (addr < MEM_BASE || len > MEM_SIZE ||
+	    addr - MEM_BASE > MEM_SIZE - len)
+		return MLX5SIM_DMA_NONE;
+	return 0;
 }
 
 static int dma_read(void *host, u64 addr, void *buf, size_t len)
 {
+	int answer = reach(addr, len);
+
 	(void)host;
-	if (!there(addr, len))
-		return -1;
-	memcpy(buf, mem(addr), len);
-	return 0;
+	if (!answer)
+		memcpy(buf, mem(addr), len);
+	return answer;
 }
 
 static int dma_write(void *host, u64 addr, const void *buf, size_t len)
 {
+	int answer = reach(addr, len);
+
 	(void)host;
-	if (!there(addr, len))
-		return -1;
-	memcpy(mem(addr), buf, len);
-	return 0;
+	if (!answer)
+		memcpy(mem(addr), buf, len);
+	return answer;
 }
 
 static void msix(void *host, unsigned int vector)

@@ -280,6 +280,27 @@ static void ends_early(void)
 	teardown();
 }
 
+/* The same page again and again is no livelock when data moves in between */
+static void often(void)
+{
+	u32 wrong = 0;
+	struct pf pf;
+
+	setup();
+	for (u32 i = 0; i < 1200; i++) {
+		map(0, 0);
+		post_write(qa, VA, key, plain, VA, 64);
+		while (eq_poll(d, d->cmd_eq, true))
+			;
+		wrong += !pf_poll(d, &pf);
+		map(0, 3);
+		pf_resume(d, &pf, false);
+		wrong += !!done(qa);
+	}
+	ok(!wrong, "1200 faults of one page (%u wrong)", wrong);
+	teardown();
+}
+
 static void without(void)
 {
 	setup_caps("pg=0");
@@ -333,6 +354,7 @@ int main(void)
 	per_side();
 	with_error();
 	ends_early();
+	often();
 	without();
 	implicit();
 	return tap_done();

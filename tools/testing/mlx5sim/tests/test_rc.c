@@ -214,6 +214,16 @@ static void errors(void)
 	teardown();
 }
 
+/* Memory of a peer that can be written and not read: no mistake of the driver */
+static void refused(void)
+{
+	setup(false, NULL);
+	machine_hole((mb + PAGE) & ~(u64)(PAGE - 1), MLX5SIM_DMA_REFUSED);
+	post_read(qa, VA, kb, ka, VA, 2 * PAGE);
+	bad(qa->scq, CQE_REQ_ERR, SYN_REMOTE_ACCESS, "READ that is refused");
+	teardown();
+}
+
 static void pd_mismatch(void)
 {
 	struct mkey_arg arg = {
@@ -353,6 +363,7 @@ int main(void)
 	data(true);
 	wrap();
 	errors();
+	refused();
 	pd_mismatch();
 	flush();
 	retries();

@@ -274,9 +274,9 @@ static void qp_state_rule(void)
 /* A page of the buffer of a key is not there */
 static void dma_address(void)
 {
-	machine_hole(at & ~(u64)(PAGE - 1));
+	machine_hole(at & ~(u64)(PAGE - 1), MLX5SIM_DMA_NONE);
 	post_write(qa, VA, key, key, VA + PAGE, 64);
-	machine_hole(0);
+	machine_hole(0, 0);
 }
 
 static void dma_address_list(void)
