@@ -109,10 +109,11 @@ static bool load(struct mlx5sim *m, struct qp *qp)
 		fail_format(m, qp, "size");
 		return false;
 	}
-	for (u32 i = 1; i < blocks; i++)
+	for (u32 i = 1; i < blocks && !wrong; i++)
 		if (!read_block(m, qp, i, w->raw + i * WQE_BB))
-			return false;
-	wrong = wqe_parse(w, qp->type);
+			wrong = "not readable";
+	if (!wrong)
+		wrong = wqe_parse(w, qp->type);
 	if (!wrong && w->index != r->ci)
 		wrong = "index";
 	if (!wrong && w->qpn != qp->obj.number)

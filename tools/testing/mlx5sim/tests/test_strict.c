@@ -63,6 +63,16 @@ static struct umr_arg enable(void)
 	return u;
 }
 
+static void nops(struct fqp *qp, u32 count)
+{
+	struct wqe w;
+
+	while (count--) {
+		wqe_begin(&w, qp, WQE_NOP, SIGNALED, 0);
+		wqe_post(&w);
+	}
+}
+
 static void cmd_descriptor(void)
 {
 	d->tamper.signature = true;
@@ -279,6 +289,24 @@ static void dma_address(void)
 	machine_hole(0, 0);
 }
 
+/* The second block of a request lies where nothing is */
+static void dma_address_wqe(void)
+{
+	struct qp_arg arg = { .log_sq = 7 };
+	struct fqp *qp = qp_make(d, &arg);
+	struct wqe w;
+
+	qp_connect(qp, qp->qpn, 1, NULL);
+	nops(qp, 63);
+	wqe_begin(&w, qp, WQE_SEND, SIGNALED, 0);
+	for (u32 i = 0; i < 5; i++)
+		wqe_sge(&w, key, VA, 8);
+	wqe_queue(&w);
+	machine_hole(qp->buf + qp->sq_off + PAGE, MLX5SIM_DMA_NONE);
+	qp_ring(qp);
+	machine_hole(0, 0);
+}
+
 static void dma_address_list(void)
 {
 	struct umr_arg u = enable();
@@ -328,16 +356,6 @@ static void eq_consumer(void)
 {
 	d->comp_eq->ci += 5;
 	eq_ring(d, d->comp_eq, true);
-}
-
-static void nops(struct fqp *qp, u32 count)
-{
-	struct wqe w;
-
-	while (count--) {
-		wqe_begin(&w, qp, WQE_NOP, SIGNALED, 0);
-		wqe_post(&w);
-	}
 }
 
 static void cq_overrun(void)
@@ -695,6 +713,7 @@ static const struct {
 	CASE(DOORBELL_RECORD, record_unaligned),
 	CASE(QP_STATE, qp_state_rule),
 	CASE(DMA_ADDRESS, dma_address),
+	CASE(DMA_ADDRESS, dma_address_wqe),
 	CASE(DMA_ADDRESS, dma_address_list),
 	CASE(DOORBELL, doorbell_uar),
 	CASE(DOORBELL, doorbell_qp),
