@@ -24,6 +24,8 @@
 #define LAY_STATUS_OWN		63
 #define LAY_SIZE		64
 #define LAY_INLINE		16
+/* Opcode and modifier, or status and syndrome: no command is shorter */
+#define CMD_HEAD		8
 #define LAY_TYPE_CMD		7
 #define LAY_OWNER_HW		0x1
 
@@ -149,12 +151,15 @@ static enum cmd_delivery receive(struct mlx5sim *m, u32 slot)
 
 	c->in_len = get_be32(s->lay + LAY_IN_LENGTH);
 	c->out_len = get_be32(s->lay + LAY_OUT_LENGTH);
-	if (c->in_len < LAY_INLINE || c->in_len > CMD_MAX_LENGTH) {
-		broken(m, CHK_CMD_LENGTH, "input of %u bytes", c->in_len);
+	c->opcode = get_be16(s->lay + LAY_IN);
+	if (c->in_len < CMD_HEAD || c->in_len > CMD_MAX_LENGTH) {
+		broken(m, CHK_CMD_LENGTH, "%s: input of %u bytes",
+		       cmd_name(c->opcode), c->in_len);
 		return DELIVERY_IN_LENGTH;
 	}
-	if (c->out_len < LAY_INLINE || c->out_len > CMD_MAX_LENGTH) {
-		broken(m, CHK_CMD_LENGTH, "output of %u bytes", c->out_len);
+	if (c->out_len < CMD_HEAD || c->out_len > CMD_MAX_LENGTH) {
+		broken(m, CHK_CMD_LENGTH, "%s: output of %u bytes",
+		       cmd_name(c->opcode), c->out_len);
 		return DELIVERY_OUT_LENGTH;
 	}
 	c->in = calloc(1, c->in_len + CMD_MIN_BUFFER);
@@ -162,10 +167,10 @@ static enum cmd_delivery receive(struct mlx5sim *m, u32 slot)
 	if (!c->in || !c->out)
 		return DELIVERY_FIRMWARE;
 	memcpy(c->in, s->lay + LAY_IN, LAY_INLINE);
-	if (!chain_copy(m, s->lay, false, c->in + LAY_INLINE,
+	if (c->in_len > LAY_INLINE &&
+	    !chain_copy(m, s->lay, false, c->in + LAY_INLINE,
 			c->in_len - LAY_INLINE))
 		return DELIVERY_IN_POINTER;
-	c->opcode = get_be16(c->in);
 	c->uid = get_be16(c->in + 2);
 	c->op_mod = get_be16(c->in + 6);
 	return DELIVERY_OK;

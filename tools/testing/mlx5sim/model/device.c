@@ -185,6 +185,8 @@ void mlx5sim_free(struct mlx5sim *m)
 {
 	struct mlx5sim **at = &devices;
 
+	if (!m)
+		return;
 	device_forget(m);
 	while (*at != m)
 		at = &(*at)->next;

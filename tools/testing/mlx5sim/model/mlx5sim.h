@@ -101,7 +101,7 @@ struct mlx5sim_config {
 struct mlx5sim *mlx5sim_new(void *host, const struct mlx5sim_ops *ops,
 			    const struct mlx5sim_config *config);
 
-/** mlx5sim_free() - remove a device and forget all its objects */
+/** mlx5sim_free() - remove a device and forget all its objects; NULL is no device */
 void mlx5sim_free(struct mlx5sim *m);
 
 /**

@@ -184,9 +184,12 @@ static bool qp_objects(struct mlx5sim *m, struct qp *qp)
 	u32 recv_cqn = ifc_get(qpc, qpc, cqn_rcv);
 	u32 type = qp->type;
 
-	qp->pd = object_get(m, &m->pds, ifc_get(qpc, qpc, pd));
-	if (!qp->pd)
-		return false;
+	/* The queue of the driver for UMR changes keys of all domains */
+	if (type != MLX5_QPC_ST_REG_UMR) {
+		qp->pd = object_get(m, &m->pds, ifc_get(qpc, qpc, pd));
+		if (!qp->pd)
+			return false;
+	}
 	if (qp->has_sq) {
 		qp->send_cq = object_get(m, &m->cqs,
 					 ifc_get(qpc, qpc, cqn_snd));
@@ -214,7 +217,8 @@ static bool qp_objects(struct mlx5sim *m, struct qp *qp)
 
 static void count_users(struct qp *qp, s32 by)
 {
-	qp->pd->obj.users += by;
+	if (qp->pd)
+		qp->pd->obj.users += by;
 	if (qp->send_cq)
 		qp->send_cq->obj.users += by;
 	if (qp->recv_cq)
