@@ -8,7 +8,7 @@
  */
 #include "model.h"
 
-#define CHUNK			65536u
+#define CHUNK			(256u << 10)
 #define COST_WQE		512	/* bytes that a request without data counts */
 #define DBR_SEND		4	/* doorbell record: send counter */
 
@@ -22,6 +22,12 @@ enum progress {
 	PROGRESS_WAIT,		/* something or some time must come first */
 	PROGRESS_BUDGET,	/* go on with the next budget */
 };
+
+/*
+ * Data on its way from one memory to the other.  Nothing that uses it is entered
+ * a second time: what a write to a BAR starts is done later.
+ */
+static u8 bounce[CHUNK];
 
 /* IB specification, "encoding for RNR NAK timer field", in microseconds */
 static const u32 rnr_us[32] = {
@@ -81,12 +87,24 @@ static void fail_format(struct mlx5sim *m, struct qp *qp, const char *why)
 	r->ci = r->pi;
 }
 
-static bool read_block(struct mlx5sim *m, struct qp *qp, u32 block, u8 *to)
+/* Read @count blocks of the request at the consumer from @first on */
+static bool read_blocks(struct mlx5sim *m, struct qp *qp, u32 first, u32 count)
 {
-	u32 at = (qp->req.ci + block) & (BIT(qp->log_sq_size) - 1);
+	u8 *to = qp->req.wqe.raw + first * WQE_BB;
+	u32 size = BIT(qp->log_sq_size);
 
-	return ring_read(m, &qp->ring, qp->sq_offset + (u64)at * WQE_BB, to,
-			 WQE_BB);
+	while (count) {
+		u32 at = (qp->req.ci + first) & (size - 1);
+		u32 part = min_of(count, size - at);
+
+		if (!ring_read(m, &qp->ring, qp->sq_offset + (u64)at * WQE_BB,
+			       to, part * WQE_BB))
+			return false;
+		to += part * WQE_BB;
+		first += part;
+		count -= part;
+	}
+	return true;
 }
 
 /* Read and parse the request at the consumer */
@@ -94,10 +112,10 @@ static bool load(struct mlx5sim *m, struct qp *qp)
 {
 	struct requester *r = &qp->req;
 	struct send_wqe *w = &r->wqe;
-	const char *wrong = NULL;
+	const char *wrong;
 	u32 blocks;
 
-	if (!read_block(m, qp, 0, w->raw)) {
+	if (!read_blocks(m, qp, 0, 1)) {
 		fail_format(m, qp, "not readable");
 		return false;
 	}
@@ -109,11 +127,8 @@ static bool load(struct mlx5sim *m, struct qp *qp)
 		fail_format(m, qp, "size");
 		return false;
 	}
-	for (u32 i = 1; i < blocks && !wrong; i++)
-		if (!read_block(m, qp, i, w->raw + i * WQE_BB))
-			wrong = "not readable";
-	if (!wrong)
-		wrong = wqe_parse(w, qp->type);
+	wrong = read_blocks(m, qp, 1, blocks - 1) ? wqe_parse(w, qp->type) :
+						    "not readable";
 	if (!wrong && w->index != r->ci)
 		wrong = "index";
 	if (!wrong && w->qpn != qp->obj.number)
@@ -242,7 +257,6 @@ static enum progress push(struct mlx5sim *m, struct qp *qp,
 	struct requester *r = &qp->req;
 	struct send_wqe *w = &r->wqe;
 	enum answer answer = ANSWER_ACK;
-	u8 buf[CHUNK];
 
 	while (r->done < w->length) {
 		u32 part = min_of(w->length - r->done, CHUNK);
@@ -250,18 +264,18 @@ static enum progress push(struct mlx5sim *m, struct qp *qp,
 
 		if (!budget_left())
 			return PROGRESS_BUDGET;
-		status = sge_copy(m, qp, w->sge, w->sges, r->done, buf, part,
-				  false, &part);
+		status = sge_copy(m, qp, w->sge, w->sges, r->done, bounce,
+				  part, false, &part);
 		if (status == XLT_ERROR)
 			return end(m, qp, SYN_LOCAL_PROT);
 		if (status == XLT_FAULT && !part)
 			return local_fault(m, qp);
 		if (is_write(w))
-			answer = responder_write(peer_m, peer, w, r->done, buf,
-						 part);
+			answer = responder_write(peer_m, peer, w, r->done,
+						 bounce, part);
 		else
-			answer = responder_send(peer_m, peer, w, r->done, buf,
-						part,
+			answer = responder_send(peer_m, peer, w, r->done,
+						bounce, part,
 						r->done + part == w->length,
 						m->lid);
 		if (answer != ANSWER_ACK)
@@ -271,7 +285,7 @@ static enum progress push(struct mlx5sim *m, struct qp *qp,
 	if (w->opcode == WQE_RDMA_WRITE_IMM)
 		answer = responder_write_imm(peer_m, peer, w, m->lid);
 	else if (!is_write(w) && !w->length)
-		answer = responder_send(peer_m, peer, w, 0, buf, 0, true,
+		answer = responder_send(peer_m, peer, w, 0, bounce, 0, true,
 					m->lid);
 	if (answer != ANSWER_ACK)
 		return answered(m, qp, peer, answer);
@@ -283,7 +297,6 @@ static enum progress pull(struct mlx5sim *m, struct qp *qp,
 {
 	struct requester *r = &qp->req;
 	struct send_wqe *w = &r->wqe;
-	u8 buf[CHUNK];
 
 	while (r->done < w->length) {
 		u32 part = min_of(w->length - r->done, CHUNK);
@@ -292,11 +305,12 @@ static enum progress pull(struct mlx5sim *m, struct qp *qp,
 
 		if (!budget_left())
 			return PROGRESS_BUDGET;
-		answer = responder_read(peer_m, peer, w, r->done, buf, part);
+		answer = responder_read(peer_m, peer, w, r->done, bounce,
+					part);
 		if (answer != ANSWER_ACK)
 			return answered(m, qp, peer, answer);
-		status = sge_copy(m, qp, w->sge, w->sges, r->done, buf, part,
-				  true, &part);
+		status = sge_copy(m, qp, w->sge, w->sges, r->done, bounce,
+				  part, true, &part);
 		if (status == XLT_ERROR)
 			return end(m, qp, SYN_LOCAL_PROT);
 		if (status == XLT_FAULT && !part)

@@ -5,6 +5,8 @@
  * A key without translation (PA) takes the address as it is.  An MTT key has a
  * table of pages.  A KLM key has a list of pieces of other keys, each of its own
  * length, a KSM key one of pieces of equal length.
+ *
+ * Pieces that follow each other on the bus are moved at once.
  */
 #include "model.h"
 
@@ -18,6 +20,8 @@
  * @access: what is wanted
  * @buf: data, source or destination
  * @done: bytes moved
+ * @run_addr: piece behind them, found and not moved yet: bus address
+ * @run: its length
  * @steps: entries that may still be visited
  */
 struct walk {
@@ -25,21 +29,44 @@ struct walk {
 	const struct access *access;
 	u8 *buf;
 	u32 done;
+	u64 run_addr;
+	u32 run;
 	s32 steps;
 };
 
 static enum xlt_status walk_key(struct walk *w, u32 key, u64 va, u32 len,
 				u32 rights, u32 depth);
 
-static enum xlt_status move(struct walk *w, u64 addr, u32 len)
+/* Move what was found */
+static enum xlt_status flush(struct walk *w)
 {
 	u8 *buf = w->buf + w->done;
-	bool good = w->access->write ? dma_write(w->m, addr, buf, len) :
-				       dma_read(w->m, addr, buf, len);
+	u32 len = w->run;
+	bool good;
 
+	if (!len)
+		return XLT_OK;
+	w->run = 0;
+	good = w->access->write ? dma_write(w->m, w->run_addr, buf, len) :
+				  dma_read(w->m, w->run_addr, buf, len);
 	if (!good)
 		return XLT_ERROR;
 	w->done += len;
+	return XLT_OK;
+}
+
+/* The next @len bytes are at @addr */
+static enum xlt_status found(struct walk *w, u64 addr, u32 len)
+{
+	if (w->run && addr != w->run_addr + w->run) {
+		enum xlt_status status = flush(w);
+
+		if (status != XLT_OK)
+			return status;
+	}
+	if (!w->run)
+		w->run_addr = addr;
+	w->run += len;
 	return XLT_OK;
 }
 
@@ -67,7 +94,7 @@ static enum xlt_status walk_mtt(struct walk *w, const struct mkey *key, u64 va,
 		entry = get_be64(key->xlt + 8 * index);
 		if (!(entry & (w->access->write ? MTT_WRITE : MTT_READ)))
 			return XLT_FAULT;
-		status = move(w, (entry & MTT_ADDRESS) + at, part);
+		status = found(w, (entry & MTT_ADDRESS) + at, part);
 		if (status != XLT_OK)
 			return status;
 		off += part;
@@ -143,8 +170,13 @@ static enum xlt_status walk_klm(struct walk *w, const struct mkey *key, u64 va,
 /* The null key: in the list of an implicit ODP key it marks what is not there */
 static enum xlt_status walk_null(struct walk *w, u32 len, u32 depth)
 {
+	enum xlt_status status;
+
 	if (depth)
 		return XLT_FAULT;
+	status = flush(w);
+	if (status != XLT_OK)
+		return status;
 	if (!w->access->write)
 		memset(w->buf + w->done, 0, len);
 	w->done += len;
@@ -177,7 +209,7 @@ static enum xlt_status walk_key(struct walk *w, u32 keyval, u64 va, u32 len,
 		return XLT_ERROR;
 	switch (key->mode) {
 	case MLX5_MKC_ACCESS_MODE_PA:
-		return len ? move(w, va, len) : XLT_OK;
+		return found(w, va, len);
 	case MLX5_MKC_ACCESS_MODE_MTT:
 		return walk_mtt(w, key, va, len);
 	case MLX5_MKC_ACCESS_MODE_KLMS:
@@ -209,6 +241,9 @@ enum xlt_status mem_copy(struct mlx5sim *m, const struct access *a, u64 va,
 	};
 	enum xlt_status status = walk_key(&w, a->key, va, len, a->rights, 0);
 
+	/* What came before a fault or an error is moved as well */
+	if (flush(&w) != XLT_OK)
+		status = XLT_ERROR;
 	*done = w.done;
 	return status;
 }

@@ -33,6 +33,8 @@ void machine_run(u64 ns);
 u64 machine_now(void);
 /* Forget all memory; no device may be left */
 void machine_reset(void);
+/* Calls of the callbacks for DMA so far */
+extern u32 machine_dma_reads, machine_dma_writes;
 /* Let DMA to [@addr, @addr + PAGE) fail with @answer, 0: none */
 void machine_hole(u64 addr, int answer);
 

@@ -12,6 +12,8 @@ static u64 hole;
 static int hole_answer;
 static struct dev *devs;
 
+u32 machine_dma_reads, machine_dma_writes;
+
 /**
  * struct kept - memory of the driver that lives until machine_reset()
  */
@@ -90,6 +92,7 @@ static int dma_read(void *host, u64 addr, void *buf, size_t len)
 	int answer = reach(addr, len);
 
 	(void)host;
+	machine_dma_reads++;
 	if (!answer)
 		memcpy(buf, mem(addr), len);
 	return answer;
@@ -100,6 +103,7 @@ static int dma_write(void *host, u64 addr, const void *buf, size_t len)
 	int answer = reach(addr, len);
 
 	(void)host;
+	machine_dma_writes++;
 	if (!answer)
 		memcpy(mem(addr), buf, len);
 	return answer;
