@@ -82,7 +82,11 @@ static void request(struct input *in)
 
 	wqe_begin(&w, qp, opcodes[take8(in) % ARRAY_SIZE(opcodes)],
 		  take8(in), some_key(in));
-	if (shape & 4)
+	if (qp == qps[3])
+		wqe_av(&w, &(struct av_arg){ .lid = 1, .qpn = qp->qpn,
+					     .grh = shape & 4,
+					     .half = shape & 8 });
+	else if (shape & 4)
 		wqe_remote(&w, some_va(in), some_key(in));
 	if (shape & 8)
 		wqe_atomic(&w, take32(in), take32(in));
@@ -129,7 +133,7 @@ static void step(struct input *in)
 
 	switch (what % 8) {
 	case 0:
-		post_recv(qps[1], some_key(in), some_va(in),
+		post_recv(qps[what & 0x80 ? 3 : 1], some_key(in), some_va(in),
 			  take32(in) % 0x6000);
 		break;
 	case 1:

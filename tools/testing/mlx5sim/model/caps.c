@@ -145,7 +145,7 @@ static const struct cap_field fields[] = {
 	ODP(xrc_odp_caps.read, 0),
 	ODP(xrc_odp_caps.atomic, 0),
 	ODP(xrc_odp_caps.srq_receive, 0),
-	ODP(ud_odp_caps.send, 0),
+	ODP(ud_odp_caps.send, 1),
 	ODP_TOP(mem_page_fault, 0),
 };
 

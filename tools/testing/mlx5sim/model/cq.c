@@ -19,6 +19,8 @@
 #define CQE_SIZE		64
 #define CQE_SLID		22
 #define CQE_RQPN		24
+#define RQPN_SL_SHIFT		24
+#define RQPN_GRH_SHIFT		28
 #define CQE_SRQN_UIDX		32
 #define CQE_IMMEDIATE		36
 #define CQE_BYTE_COUNT		44
@@ -97,7 +99,9 @@ static void build_cqe(struct mlx5sim *m, const struct cq *cq, u8 *cqe,
 		cqe[CQE_SYNDROME] = c->syndrome;
 	} else {
 		put_be16(cqe + CQE_SLID, c->slid);
-		put_be32(cqe + CQE_RQPN, c->src_qp);
+		put_be32(cqe + CQE_RQPN,
+			 (u32)c->grh << RQPN_GRH_SHIFT |
+			 (u32)c->sl << RQPN_SL_SHIFT | c->src_qp);
 		put_be32(cqe + CQE_IMMEDIATE, c->immediate);
 		put_be32(cqe + CQE_BYTE_COUNT, c->bytes);
 		put_be64(cqe + CQE_TIMESTAMP,

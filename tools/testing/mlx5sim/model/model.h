@@ -123,6 +123,10 @@ bool dma_write(struct mlx5sim *m, u64 addr, const void *buf, u32 len);
 void bar_write(struct mlx5sim *m, u64 off, u64 val, unsigned int size);
 u64 bar_read(struct mlx5sim *m, u64 off, unsigned int size);
 
+/* port.c */
+u16 port_pkey(u32 index);
+void port_gid(const struct mlx5sim *m, u8 *gid);
+
 /* caps.c */
 bool caps_init(struct mlx5sim *m, const char *overrides);
 void caps_reset(struct mlx5sim *m);

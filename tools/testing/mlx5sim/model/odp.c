@@ -35,7 +35,8 @@
 #define odp_allowed(m, qp, op)						\
 	(cap(m, pg) &&							\
 	 ((qp)->type == MLX5_QPC_ST_RC ? ODP(m, rc_odp_caps, op) :	\
-	  (qp)->type == MLX5_QPC_ST_XRC ? ODP(m, xrc_odp_caps, op) : 0))
+	  (qp)->type == MLX5_QPC_ST_XRC ? ODP(m, xrc_odp_caps, op) :	\
+	  (qp)->type == MLX5_QPC_ST_UD ? ODP(m, ud_odp_caps, op) : 0))
 
 /**
  * struct report - a fault to be reported

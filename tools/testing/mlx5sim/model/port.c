@@ -35,6 +35,19 @@ static u64 guid(const struct mlx5sim *m)
 	return GUID_PREFIX | m->lid;
 }
 
+/* 0: the entry is not valid */
+u16 port_pkey(u32 index)
+{
+	return index ? 0 : PKEY_DEFAULT;
+}
+
+/* The one entry of the table that is not zero */
+void port_gid(const struct mlx5sim *m, u8 *gid)
+{
+	put_be64(gid, GID_PREFIX);
+	put_be64(gid + 8, guid(m));
+}
+
 /* Port 2 is asked for as well, by drivers that look for a second one */
 enum cmd_status cmd_query_hca_vport_context(struct mlx5sim *m, struct cmd *c)
 {
@@ -56,15 +69,12 @@ enum cmd_status cmd_query_hca_vport_context(struct mlx5sim *m, struct cmd *c)
 enum cmd_status cmd_query_hca_vport_gid(struct mlx5sim *m, struct cmd *c)
 {
 	u32 index = ifc_get(query_hca_vport_gid_in, c->in, gid_index);
-	u8 *gid = ifc_at(query_hca_vport_gid_out, c->out, gid);
 
 	if (index >= GIDS)
 		return CMD_BAD_PARAM;
 	ifc_set(query_hca_vport_gid_out, c->out, gids_num, 1);
-	if (!index) {
-		put_be64(gid, GID_PREFIX);
-		put_be64(gid + 8, guid(m));
-	}
+	if (!index)
+		port_gid(m, ifc_at(query_hca_vport_gid_out, c->out, gid));
 	return CMD_OK;
 }
 
@@ -77,8 +87,7 @@ enum cmd_status cmd_query_hca_vport_pkey(struct mlx5sim *m, struct cmd *c)
 	if (index >= PKEYS && index != ALL_PKEYS)
 		return CMD_BAD_PARAM;
 	/* An entry of 32 bits holds a key of 16 */
-	if (!index || index == ALL_PKEYS)
-		put_be32(pkey, PKEY_DEFAULT);
+	put_be32(pkey, port_pkey(index == ALL_PKEYS ? 0 : index));
 	return CMD_OK;
 }
 

@@ -7,6 +7,26 @@
 
 #define EVENT_LAST_WQE		MLX5_EVENT_TYPE_CODING_LAST_WQE_REACHED
 
+bool qp_is_datagram(u32 type)
+{
+	return type == MLX5_QPC_ST_UD || type == MLX5_QPC_ST_QP0 ||
+	       type == MLX5_QPC_ST_QP1;
+}
+
+bool qp_receives(const struct qp *qp)
+{
+	return qp->state == MLX5_QPC_STATE_RTR ||
+	       qp->state == MLX5_QPC_STATE_RTS ||
+	       qp->state == MLX5_QPC_STATE_SQD ||
+	       qp->state == MLX5_QPC_STATE_SQER;
+}
+
+bool qp_flushes_sends(const struct qp *qp)
+{
+	return qp->state == MLX5_QPC_STATE_ERR ||
+	       qp->state == MLX5_QPC_STATE_SQER;
+}
+
 bool budget_left(void)
 {
 	return budget.bytes > 0 && budget.steps > 0 && budget.wqes > 0;
@@ -104,6 +124,18 @@ void qp_error(struct mlx5sim *m, struct qp *qp)
 	qp->idle_polls = 0;
 	if (qp->srq)
 		eq_qp_event(m, EVENT_LAST_WQE, qp->obj.number);
+	qp_wake(m, qp, now(m));
+}
+
+void qp_send_error(struct mlx5sim *m, struct qp *qp)
+{
+	if (!qp_is_datagram(qp->type)) {
+		qp_error(m, qp);
+		return;
+	}
+	/* Nobody at the other end has lost anything: receiving goes on */
+	if (qp->state == MLX5_QPC_STATE_RTS)
+		qp->state = MLX5_QPC_STATE_SQER;
 	qp_wake(m, qp, now(m));
 }
 

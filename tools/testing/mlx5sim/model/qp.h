@@ -54,6 +54,8 @@ struct sge {
  * @swap_add: atomics
  * @compare: atomics
  * @xrc_srqn: XRC
+ * @av: address vector, datagrams only
+ * @av_full: it has the second half, with the GRH
  * @sges: number of @sge
  * @length: sum of their lengths
  * @sge: local memory
@@ -72,6 +74,8 @@ struct send_wqe {
 	u64 swap_add;
 	u64 compare;
 	u32 xrc_srqn;
+	const u8 *av;
+	bool av_full;
 	u32 sges;
 	u64 length;
 	struct sge sge[WQE_MAX_SGE];
@@ -210,10 +214,17 @@ void qp_unqueue(struct mlx5sim *m, struct qp *qp);
 void qp_destroy(struct mlx5sim *m, struct qp *qp);
 /* To the error state; what is queued is flushed, now or later */
 void qp_error(struct mlx5sim *m, struct qp *qp);
+/* A send request failed: the same, if it is not the send queue alone that stops */
+void qp_send_error(struct mlx5sim *m, struct qp *qp);
 void qp_reset_queues(struct mlx5sim *m, struct qp *qp);
 /* The QP at the other end; *@peer is its device */
 struct qp *qp_peer(const struct qp *qp, struct mlx5sim **peer);
 bool budget_left(void);
+
+/* What the type and the state of a QP mean */
+bool qp_is_datagram(u32 type);
+bool qp_receives(const struct qp *qp);
+bool qp_flushes_sends(const struct qp *qp);
 
 /* requester.c */
 void requester_run(struct mlx5sim *m, struct qp *qp);
@@ -229,6 +240,22 @@ enum answer {
 	ANSWER_NAK_OP,
 };
 
+/**
+ * struct origin - where a message comes from
+ * @slid: LID of the sender
+ * @src_qp: its QP, datagrams only
+ * @sl: service level, datagrams only
+ * @grh: the header is one, datagrams only
+ * @header: bytes in front of the data that the request knows nothing of
+ */
+struct origin {
+	u16 slid;
+	u32 src_qp;
+	u8 sl;
+	bool grh;
+	u32 header;
+};
+
 /* responder.c: the QP and @m are those of the responder */
 enum answer responder_check(struct mlx5sim *m, struct qp *qp,
 			    const struct qp *from);
@@ -242,10 +269,19 @@ enum answer responder_atomic(struct mlx5sim *m, struct qp *qp,
 			     const struct send_wqe *w, u64 *old);
 enum answer responder_send(struct mlx5sim *m, struct qp *qp,
 			   const struct send_wqe *w, u64 off, u8 *buf,
-			   u32 len, bool last, u16 slid);
+			   u32 len, bool last, const struct origin *from);
 enum answer responder_write_imm(struct mlx5sim *m, struct qp *qp,
-				const struct send_wqe *w, u16 slid);
+				const struct send_wqe *w,
+				const struct origin *from);
 void responder_flush(struct mlx5sim *m, struct qp *qp);
+
+/* datagram.c */
+#define DATAGRAM_HEADER		40
+#define DATAGRAM_MAX		4096	/* the MTU of the port */
+
+/* Send @packet, which has room for the header and then the data */
+void datagram_send(struct mlx5sim *m, const struct qp *qp,
+		   const struct send_wqe *w, u8 *packet);
 
 /* odp.c: report a fault; false: this QP cannot have one */
 bool fault_requester(struct mlx5sim *m, struct qp *qp);

@@ -55,6 +55,17 @@ static const struct transition transitions[] = {
 #define COPY(field) \
 	ifc_set(qpc, qp->qpc, field, ifc_get(qpc, new, field))
 
+/* The way to the other end; the partition is no part of it */
+static void take_path(struct qp *qp, const u8 *new)
+{
+	u32 pkey_index = ifc_get(qpc, qp->qpc,
+				 primary_address_path.pkey_index);
+
+	memcpy(ifc_at(qpc, qp->qpc, primary_address_path),
+	       ifc_at(qpc, new, primary_address_path), ifc_bytes(ads));
+	ifc_set(qpc, qp->qpc, primary_address_path.pkey_index, pkey_index);
+}
+
 /* Fields that a transition takes whatever the mask says */
 static void take_required(struct qp *qp, u16 opcode, const u8 *new)
 {
@@ -71,8 +82,9 @@ static void take_required(struct qp *qp, u16 opcode, const u8 *new)
 		COPY(counter_set_id);
 		break;
 	case MLX5_CMD_OP_INIT2RTR_QP:
-		memcpy(ifc_at(qpc, qp->qpc, primary_address_path),
-		       ifc_at(qpc, new, primary_address_path), ifc_bytes(ads));
+		/* Each datagram tells its own way */
+		if (!qp_is_datagram(qp->type))
+			take_path(qp, new);
 		COPY(mtu);
 		COPY(log_msg_max);
 		COPY(remote_qpn);
@@ -94,8 +106,7 @@ static void take_required(struct qp *qp, u16 opcode, const u8 *new)
 static void take_optional(struct qp *qp, u32 mask, const u8 *new)
 {
 	if (mask & OPT_PRIMARY_PATH)
-		memcpy(ifc_at(qpc, qp->qpc, primary_address_path),
-		       ifc_at(qpc, new, primary_address_path), ifc_bytes(ads));
+		take_path(qp, new);
 	if (mask & OPT_RRE)
 		COPY(rre);
 	if (mask & OPT_RAE)

@@ -165,7 +165,9 @@ enum syndrome {
  * @bytes: received, or read
  * @wqe_counter: which work request
  * @slid: LID of the sender
- * @src_qp: QP of the sender, UD only
+ * @src_qp: QP of the sender, datagrams only
+ * @sl: service level, datagrams only
+ * @grh: the message begins with one, datagrams only
  */
 struct completion {
 	enum cqe_opcode opcode;
@@ -179,6 +181,8 @@ struct completion {
 	u16 wqe_counter;
 	u16 slid;
 	u32 src_qp;
+	u8 sl;
+	bool grh;
 };
 
 void cq_complete(struct mlx5sim *m, struct cq *cq, const struct completion *c);

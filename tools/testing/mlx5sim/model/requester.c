@@ -71,7 +71,7 @@ static void complete(struct mlx5sim *m, struct qp *qp, enum syndrome syn)
 		cq_complete(m, qp->send_cq, &c);
 	}
 	if (syn)
-		qp_error(m, qp);
+		qp_send_error(m, qp);
 }
 
 /* A request that cannot be understood takes all that follow with it */
@@ -256,6 +256,7 @@ static enum progress push(struct mlx5sim *m, struct qp *qp,
 {
 	struct requester *r = &qp->req;
 	struct send_wqe *w = &r->wqe;
+	const struct origin from = { .slid = m->lid };
 	enum answer answer = ANSWER_ACK;
 
 	while (r->done < w->length) {
@@ -277,16 +278,16 @@ static enum progress push(struct mlx5sim *m, struct qp *qp,
 			answer = responder_send(peer_m, peer, w, r->done,
 						bounce, part,
 						r->done + part == w->length,
-						m->lid);
+						&from);
 		if (answer != ANSWER_ACK)
 			return answered(m, qp, peer, answer);
 		advance(qp, part);
 	}
 	if (w->opcode == WQE_RDMA_WRITE_IMM)
-		answer = responder_write_imm(peer_m, peer, w, m->lid);
+		answer = responder_write_imm(peer_m, peer, w, &from);
 	else if (!is_write(w) && !w->length)
 		answer = responder_send(peer_m, peer, w, 0, bounce, 0, true,
-					m->lid);
+					&from);
 	if (answer != ANSWER_ACK)
 		return answered(m, qp, peer, answer);
 	return end(m, qp, SYN_NONE);
@@ -371,6 +372,25 @@ static enum progress remote_operation(struct mlx5sim *m, struct qp *qp)
 	}
 }
 
+static enum progress datagram(struct mlx5sim *m, struct qp *qp)
+{
+	struct send_wqe *w = &qp->req.wqe;
+	enum xlt_status status;
+	u32 done;
+
+	if (w->length > DATAGRAM_MAX)
+		return end(m, qp, SYN_LOCAL_LENGTH);
+	status = sge_copy(m, qp, w->sge, w->sges, 0, bounce + DATAGRAM_HEADER,
+			  w->length, false, &done);
+	if (status == XLT_ERROR)
+		return end(m, qp, SYN_LOCAL_PROT);
+	if (status == XLT_FAULT)
+		return local_fault(m, qp);
+	budget.bytes -= w->length;
+	datagram_send(m, qp, w, bounce);
+	return end(m, qp, SYN_NONE);
+}
+
 static enum progress execute(struct mlx5sim *m, struct qp *qp)
 {
 	struct send_wqe *w = &qp->req.wqe;
@@ -397,8 +417,7 @@ static enum progress execute(struct mlx5sim *m, struct qp *qp)
 	case MLX5_QPC_ST_XRC:
 		return remote_operation(m, qp);
 	default:
-		/* Datagrams leave, nobody hears them */
-		return end(m, qp, SYN_NONE);
+		return datagram(m, qp);
 	}
 }
 
@@ -469,7 +488,7 @@ static bool step(struct mlx5sim *m, struct qp *qp)
 	struct requester *r = &qp->req;
 	struct fault *fault = &qp->fault[SIDE_REQUESTER];
 
-	if (qp->state == MLX5_QPC_STATE_ERR) {
+	if (qp_flushes_sends(qp)) {
 		flush(m, qp);
 		return true;
 	}
@@ -499,7 +518,7 @@ void requester_run(struct mlx5sim *m, struct qp *qp)
 
 	/* In other states the doorbell record may be of an earlier life */
 	if (!qp->has_sq || (qp->state != MLX5_QPC_STATE_RTS &&
-			    qp->state != MLX5_QPC_STATE_ERR))
+			    !qp_flushes_sends(qp)))
 		return;
 	if (!read_producer(m, qp))
 		return;

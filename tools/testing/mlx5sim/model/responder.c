@@ -18,9 +18,7 @@ enum answer responder_check(struct mlx5sim *m, struct qp *qp,
 			    const struct qp *from)
 {
 	if (m->stopped || qp->type != from->type ||
-	    (qp->state != MLX5_QPC_STATE_RTR &&
-	     qp->state != MLX5_QPC_STATE_RTS &&
-	     qp->state != MLX5_QPC_STATE_SQD) ||
+	    !qp_receives(qp) ||
 	    ifc_get(qpc, qp->qpc, remote_qpn) != from->obj.number)
 		return ANSWER_NONE;
 	return qp->fault[SIDE_RESPONDER].pending ? ANSWER_WAIT : ANSWER_ACK;
@@ -254,16 +252,20 @@ static u64 receive_room(const struct responder *r)
 }
 
 static enum answer send_done(struct mlx5sim *m, struct qp *qp,
-			     const struct send_wqe *w, u16 slid)
+			     const struct send_wqe *w,
+			     const struct origin *from)
 {
 	struct completion c = {
 		.opcode = w->opcode == WQE_SEND_IMM ? CQE_RESP_SEND_IMM :
 			  w->opcode == WQE_SEND_INVAL ? CQE_RESP_SEND_INV :
 			  CQE_RESP_SEND,
-		.immediate = w->imm,
-		.bytes = w->length,
+		.immediate = w->opcode == WQE_SEND ? 0 : w->imm,
+		.bytes = from->header + w->length,
 		.solicited = w->solicited,
-		.slid = slid,
+		.slid = from->slid,
+		.src_qp = from->src_qp,
+		.sl = from->sl,
+		.grh = from->grh,
 	};
 
 	if (w->opcode == WQE_SEND_INVAL &&
@@ -277,7 +279,7 @@ static enum answer send_done(struct mlx5sim *m, struct qp *qp,
 
 enum answer responder_send(struct mlx5sim *m, struct qp *qp,
 			   const struct send_wqe *w, u64 off, u8 *buf, u32 len,
-			   bool last, u16 slid)
+			   bool last, const struct origin *from)
 {
 	struct responder *r = &qp->resp;
 	enum xlt_status status;
@@ -296,18 +298,19 @@ enum answer responder_send(struct mlx5sim *m, struct qp *qp,
 		return ANSWER_WAIT;
 	if (status != XLT_OK)
 		return receive_failed(m, qp, SYN_LOCAL_PROT, ANSWER_NAK_OP);
-	return last ? send_done(m, qp, w, slid) : moved(qp);
+	return last ? send_done(m, qp, w, from) : moved(qp);
 }
 
 enum answer responder_write_imm(struct mlx5sim *m, struct qp *qp,
-				const struct send_wqe *w, u16 slid)
+				const struct send_wqe *w,
+				const struct origin *from)
 {
 	struct completion c = {
 		.opcode = CQE_RESP_WRITE_IMM,
 		.immediate = w->imm,
 		.bytes = w->length,
 		.solicited = w->solicited,
-		.slid = slid,
+		.slid = from->slid,
 	};
 
 	if (!qp->resp.active && !take(m, qp, w))

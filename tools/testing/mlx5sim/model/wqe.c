@@ -20,16 +20,14 @@
 #define CE_ALWAYS		2
 #define SE_SOLICITED		0x2
 
-#define DATAGRAM_SEGS		3
+/* Address vector of a datagram: the second half is there if a flag says so */
+#define AV_HALF			16
+#define AV_FULL			48
+#define AV_DQPN			8
+#define AV_DQPN_FULL		BIT(31)
 #define INLINE_FLAG		BIT(31)
 #define INLINE_LENGTH_MASK	0x3ffu
 #define LENGTH_MAX		BIT(31)	/* what a length of 0 means */
-
-static bool is_datagram(u32 qp_type)
-{
-	return qp_type == MLX5_QPC_ST_UD || qp_type == MLX5_QPC_ST_QP0 ||
-	       qp_type == MLX5_QPC_ST_QP1;
-}
 
 static bool has_remote_address(u8 opcode)
 {
@@ -86,9 +84,11 @@ const char *wqe_parse(struct send_wqe *w, u32 qp_type)
 	if (w->opcode == WQE_NOP || w->opcode == WQE_UMR ||
 	    w->opcode == WQE_LOCAL_INV)
 		return NULL;
-	if (is_datagram(qp_type)) {
-		need += DATAGRAM_SEGS * SEG;
-		seg += DATAGRAM_SEGS * SEG;
+	if (qp_is_datagram(qp_type)) {
+		w->av = seg;
+		w->av_full = get_be32(seg + AV_DQPN) & AV_DQPN_FULL;
+		need += w->av_full ? AV_FULL : AV_HALF;
+		seg = w->raw + need;
 	}
 	if (qp_type == MLX5_QPC_ST_XRC) {
 		w->xrc_srqn = get_be32(seg) & 0xffffff;

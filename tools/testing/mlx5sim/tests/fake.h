@@ -238,8 +238,12 @@ struct fqp *qp_make(struct dev *d, const struct qp_arg *arg);
 int qp_remove(struct fqp *qp);
 /**
  * struct link_arg - how two QPs are connected; zero: no retries, all rights
+ * @q_key: datagrams
+ * @pkey_index: partition
  */
 struct link_arg {
+	u32 q_key;
+	u32 pkey_index;
 	u32 rnr_retry;
 	u32 retry_count;
 	u32 ack_timeout;
@@ -275,6 +279,26 @@ struct wqe {
 void wqe_begin(struct wqe *w, struct fqp *qp, u8 opcode, u8 flags, u32 imm);
 void wqe_remote(struct wqe *w, u64 va, u32 rkey);
 void wqe_atomic(struct wqe *w, u64 swap_add, u64 compare);
+
+/**
+ * struct av_arg - where a datagram goes
+ * @half: without the second half, that is for the GRH
+ */
+struct av_arg {
+	u32 qpn;
+	u32 q_key;
+	u16 lid;
+	u8 sl;
+	bool grh;
+	bool half;
+};
+
+#define AV_HOP_LIMIT		64
+#define AV_TCLASS		0x5a
+#define AV_FLOW			0x12345
+#define AV_DGID			0xfe80000000000000ull
+
+void wqe_av(struct wqe *w, const struct av_arg *arg);
 void wqe_sge(struct wqe *w, u32 key, u64 addr, u32 len);
 void wqe_inline(struct wqe *w, const void *data, u32 len);
 /* Write it to the queue and ring; wqe_queue() does not ring */

@@ -318,6 +318,10 @@ int qp_modify(struct fqp *qp, u16 opcode, u32 remote_qpn, u16 lid,
 	ifc_set(qpc, qpc, primary_address_path.rlid, lid);
 	ifc_set(qpc, qpc, primary_address_path.vhca_port_num, 1);
 	ifc_set(qpc, qpc, primary_address_path.ack_timeout, arg->ack_timeout);
+	ifc_set(qpc, qpc, q_key, arg->q_key);
+	if (opcode == MLX5_CMD_OP_RST2INIT_QP)
+		ifc_set(qpc, qpc, primary_address_path.pkey_index,
+			arg->pkey_index);
 	ifc_set(qpc, qpc, mtu, 5);
 	ifc_set(qpc, qpc, log_msg_max, 30);
 	ifc_set(qpc, qpc, min_rnr_nak, arg->min_rnr_nak);

@@ -43,6 +43,25 @@ void wqe_atomic(struct wqe *w, u64 swap_add, u64 compare)
 	w->bytes += 16;
 }
 
+void wqe_av(struct wqe *w, const struct av_arg *arg)
+{
+	u8 *av = w->raw + w->bytes;
+
+	put_be32(av, arg->q_key);
+	put_be32(av + 8, (arg->half ? 0 : BIT(31)) | arg->qpn);
+	av[12] = arg->sl;
+	put_be16(av + 14, arg->lid);
+	w->bytes += 16;
+	if (arg->half)
+		return;
+	av[26] = AV_TCLASS;
+	av[27] = AV_HOP_LIMIT;
+	put_be32(av + 28, (arg->grh ? BIT(30) : 0) | AV_FLOW);
+	put_be64(av + 32, AV_DGID);
+	put_be64(av + 40, arg->lid);
+	w->bytes += 32;
+}
+
 void wqe_sge(struct wqe *w, u32 key, u64 addr, u32 len)
 {
 	put_be32(w->raw + w->bytes, len);
