@@ -230,6 +230,12 @@ enum cmd_status cmd_set_hca_cap(struct mlx5sim *m, struct cmd *c)
 		broken(m, CHK_CAP_VALUE, "%s", f->name);
 		return CMD_BAD_PARAM;
 	}
-	memcpy(m->cap_cur[type], in, CAP_BYTES);
+	/* Of the atomic ones a driver sets the mode, and sends nothing else */
+	if (type == CAP_ATOMIC)
+		ifc_set(atomic_caps, m->cap_cur[type],
+			atomic_req_8B_endianness_mode,
+			ifc_get(atomic_caps, in, atomic_req_8B_endianness_mode));
+	else
+		memcpy(m->cap_cur[type], in, CAP_BYTES);
 	return CMD_OK;
 }

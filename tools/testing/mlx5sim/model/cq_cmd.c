@@ -144,21 +144,24 @@ static enum cmd_status resize(struct mlx5sim *m, struct cmd *c, struct cq *cq)
 	};
 	enum cmd_status status;
 	struct ring ring;
+	u32 log_size = ifc_get(cqc, cqc, log_cq_size);
 	u32 bytes;
 
 	if (!cap(m, cq_resize) || cq->umem)
 		return CMD_BAD_OP;
 	if (!cqe_size(m, cqc, &bytes))
 		return CMD_BAD_PARAM;
-	status = ring_init(m, &ring, &pages,
-			   (u64)bytes << ifc_get(cqc, cqc, log_cq_size));
+	/* The mark takes a place, and the driver copies what was not polled */
+	if (!cq_fits(m, cq, BIT(min_of(cq->log_size, log_size))))
+		return CMD_BAD_SIZE;
+	status = ring_init(m, &ring, &pages, (u64)bytes << log_size);
 	if (status != CMD_OK)
 		return status;
 	cq_complete(m, cq, &mark);
 	ring_free(&cq->ring);
 	cq->ring = ring;
 	cq->cqe_size = bytes;
-	cq->log_size = ifc_get(cqc, cqc, log_cq_size);
+	cq->log_size = log_size;
 	ifc_set(cqc, cq->cqc, cqe_sz, ifc_get(cqc, cqc, cqe_sz));
 	ifc_set(cqc, cq->cqc, log_cq_size, cq->log_size);
 	ifc_set(cqc, cq->cqc, log_page_size, pages.log_page_size);

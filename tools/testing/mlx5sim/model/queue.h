@@ -188,6 +188,8 @@ struct completion {
 void cq_complete(struct mlx5sim *m, struct cq *cq, const struct completion *c);
 /* Whether one more CQE has room */
 bool cq_has_room(struct mlx5sim *m, struct cq *cq);
+/* The same, had it only @entries */
+bool cq_fits(struct mlx5sim *m, struct cq *cq, u32 entries);
 void cq_doorbell(struct mlx5sim *m, u64 value);
 void cq_destroy(struct mlx5sim *m, struct cq *cq);
 
