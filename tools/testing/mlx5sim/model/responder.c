@@ -50,13 +50,35 @@ static enum answer moved(struct qp *qp)
 	return ANSWER_ACK;
 }
 
-static struct access remote_access(const struct qp *qp,
+/* The SRQ that a message goes to; NULL: the receive queue of the QP */
+static struct srq *message_srq(struct mlx5sim *m, const struct qp *qp,
+			       const struct send_wqe *w)
+{
+	struct srq *srq;
+
+	if (qp->type != MLX5_QPC_ST_XRC)
+		return qp->srq;
+	srq = table_find(&m->srqs, w->xrc_srqn);
+	return srq && srq->xrcd && srq->xrcd == qp->xrcd ? srq : NULL;
+}
+
+/* What an XRC target reaches belongs to the domain of the SRQ that is named */
+static const struct pd *remote_pd(struct mlx5sim *m, const struct qp *qp,
+				  const struct send_wqe *w)
+{
+	const struct srq *srq = qp->type == MLX5_QPC_ST_XRC ?
+				message_srq(m, qp, w) : NULL;
+
+	return srq ? srq->pd : qp->pd;
+}
+
+static struct access remote_access(struct mlx5sim *m, const struct qp *qp,
 				   const struct send_wqe *w, u32 rights,
 				   bool write)
 {
 	return (struct access){
 		.key = w->rkey,
-		.pd = qp->pd,
+		.pd = remote_pd(m, qp, w),
 		.qpn = qp->obj.number,
 		.rights = rights,
 		.write = write,
@@ -87,7 +109,7 @@ static enum answer rdma(struct mlx5sim *m, struct qp *qp,
 enum answer responder_write(struct mlx5sim *m, struct qp *qp,
 			    const struct send_wqe *w, u64 off, u8 *buf, u32 len)
 {
-	struct access access = remote_access(qp, w, RIGHT_REMOTE_WRITE, true);
+	struct access access = remote_access(m, qp, w, RIGHT_REMOTE_WRITE, true);
 
 	if (!ifc_get(qpc, qp->qpc, rwe))
 		return refuse(m, qp, ANSWER_NAK_INVALID);
@@ -97,7 +119,7 @@ enum answer responder_write(struct mlx5sim *m, struct qp *qp,
 enum answer responder_read(struct mlx5sim *m, struct qp *qp,
 			   const struct send_wqe *w, u64 off, u8 *buf, u32 len)
 {
-	struct access access = remote_access(qp, w, RIGHT_REMOTE_READ, false);
+	struct access access = remote_access(m, qp, w, RIGHT_REMOTE_READ, false);
 
 	if (!ifc_get(qpc, qp->qpc, rre))
 		return refuse(m, qp, ANSWER_NAK_INVALID);
@@ -132,7 +154,7 @@ static void operand_store(struct mlx5sim *m, u8 *p, u64 value)
 enum answer responder_atomic(struct mlx5sim *m, struct qp *qp,
 			     const struct send_wqe *w, u64 *old)
 {
-	struct access access = remote_access(qp, w, RIGHT_ATOMIC, false);
+	struct access access = remote_access(m, qp, w, RIGHT_ATOMIC, false);
 	u8 new[ATOMIC_SIZE];
 	enum xlt_status status;
 	u64 value;
@@ -177,18 +199,6 @@ static u32 rq_posted(struct mlx5sim *m, struct qp *qp)
 	broken(m, CHK_RQ_OVERRUN, "QP 0x%x: %u posted, room for %u",
 	       qp->obj.number, posted, BIT(qp->log_rq_size));
 	return 0;
-}
-
-/* The SRQ that a message goes to; NULL: the receive queue of the QP */
-static struct srq *message_srq(struct mlx5sim *m, const struct qp *qp,
-			       const struct send_wqe *w)
-{
-	struct srq *srq;
-
-	if (qp->type != MLX5_QPC_ST_XRC)
-		return qp->srq;
-	srq = table_find(&m->srqs, w->xrc_srqn);
-	return srq && srq->xrcd && srq->xrcd == qp->xrcd ? srq : NULL;
 }
 
 /* Take a receive request for a message */
