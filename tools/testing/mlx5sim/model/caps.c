@@ -204,8 +204,11 @@ enum cmd_status cmd_query_hca_cap(struct mlx5sim *m, struct cmd *c)
 {
 	u32 type = c->op_mod >> 1;
 
-	if (!cap_type_known(type))
+	if (type > CAP_TYPE_LAST)
 		return CMD_BAD_PARAM;
+	/* Of what it has not, a device tells that it can do nothing */
+	if (!cap_type_known(type))
+		return CMD_OK;
 	memcpy(ifc_at(query_hca_cap_out, c->out, capability),
 	       c->op_mod & 1 ? m->cap_cur[type] : m->cap_max[type], CAP_BYTES);
 	return CMD_OK;

@@ -31,6 +31,10 @@ void broken(struct mlx5sim *m, enum check check, const char *fmt, ...)
 		 rules[check].text, detail);
 	if (m->stopped)
 		return;
+	if (m->of_user) {
+		note(m, "refused to a user: %s", text);
+		return;
+	}
 	note(m, "broken rule %s", text);
 	trace(m, "\"event\":\"violation\",\"number\":%u,\"name\":\"%s\"", check,
 	      check_name(check));

@@ -40,6 +40,8 @@ enum cap_type {
 	CAP_TYPES,
 };
 
+/* The highest number that a type has in mlx5_ifc.h's generation, room included */
+#define CAP_TYPE_LAST		0x3fu
 #define CAP_BYTES		256u
 
 /**
@@ -66,6 +68,7 @@ struct mlx5sim {
 	bool stopped;
 	enum check violation;
 	enum check last_broken;
+	bool of_user;	/* what is executed was composed by a user of verbs */
 	struct mlx5sim_stats stats;
 	struct injections inject;
 

@@ -85,9 +85,9 @@ struct send_wqe {
 const char *wqe_parse(struct send_wqe *w, u32 qp_type);
 /* Parse a receive work request to @sge; number of entries */
 u32 rwqe_parse(const u8 *raw, u32 bytes, struct sge *sge, u32 max);
-/* Copy bytes [@off, @off + @len) of a list of SGEs from or to @buf */
+/* Copy bytes [@off, @off + @len) of a list of SGEs of @pd from or to @buf */
 enum xlt_status sge_copy(struct mlx5sim *m, const struct qp *qp,
-			 const struct sge *sge, u32 sges, u64 off, u8 *buf,
+			 const struct pd *pd, const struct sge *sge, u32 sges, u64 off, u8 *buf,
 			 u32 len, bool write, u32 *done);
 
 enum fault_side {

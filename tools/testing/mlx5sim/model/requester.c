@@ -265,8 +265,8 @@ static enum progress push(struct mlx5sim *m, struct qp *qp,
 
 		if (!budget_left())
 			return PROGRESS_BUDGET;
-		status = sge_copy(m, qp, w->sge, w->sges, r->done, bounce,
-				  part, false, &part);
+		status = sge_copy(m, qp, qp->pd, w->sge, w->sges, r->done,
+				  bounce, part, false, &part);
 		if (status == XLT_ERROR)
 			return end(m, qp, SYN_LOCAL_PROT);
 		if (status == XLT_FAULT && !part)
@@ -310,8 +310,8 @@ static enum progress pull(struct mlx5sim *m, struct qp *qp,
 					part);
 		if (answer != ANSWER_ACK)
 			return answered(m, qp, peer, answer);
-		status = sge_copy(m, qp, w->sge, w->sges, r->done, bounce,
-				  part, true, &part);
+		status = sge_copy(m, qp, qp->pd, w->sge, w->sges, r->done,
+				  bounce, part, true, &part);
 		if (status == XLT_ERROR)
 			return end(m, qp, SYN_LOCAL_PROT);
 		if (status == XLT_FAULT && !part)
@@ -340,8 +340,8 @@ static enum progress atomic(struct mlx5sim *m, struct qp *qp,
 			return answered(m, qp, peer, answer);
 		r->done = sizeof(r->atomic_old);
 	}
-	status = sge_copy(m, qp, w->sge, w->sges, 0, (u8 *)&r->atomic_old,
-			  sizeof(r->atomic_old), true, &done);
+	status = sge_copy(m, qp, qp->pd, w->sge, w->sges, 0,
+			  (u8 *)&r->atomic_old, sizeof(r->atomic_old), true, &done);
 	if (status == XLT_ERROR)
 		return end(m, qp, SYN_LOCAL_PROT);
 	if (status == XLT_FAULT)
@@ -380,8 +380,8 @@ static enum progress datagram(struct mlx5sim *m, struct qp *qp)
 
 	if (w->length > DATAGRAM_MAX)
 		return end(m, qp, SYN_LOCAL_LENGTH);
-	status = sge_copy(m, qp, w->sge, w->sges, 0, bounce + DATAGRAM_HEADER,
-			  w->length, false, &done);
+	status = sge_copy(m, qp, qp->pd, w->sge, w->sges, 0,
+			  bounce + DATAGRAM_HEADER, w->length, false, &done);
 	if (status == XLT_ERROR)
 		return end(m, qp, SYN_LOCAL_PROT);
 	if (status == XLT_FAULT)

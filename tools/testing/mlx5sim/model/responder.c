@@ -303,7 +303,8 @@ enum answer responder_send(struct mlx5sim *m, struct qp *qp,
 	if (off + len > receive_room(r))
 		return receive_failed(m, qp, SYN_LOCAL_LENGTH,
 				      ANSWER_NAK_INVALID);
-	status = sge_copy(m, qp, r->sge, r->sges, off, buf, len, true, &done);
+	status = sge_copy(m, qp, r->from_srq ? r->from_srq->pd : qp->pd, r->sge,
+			  r->sges, off, buf, len, true, &done);
 	if (status == XLT_FAULT && fault_receive(m, qp, off + done))
 		return ANSWER_WAIT;
 	if (status != XLT_OK)

@@ -97,8 +97,7 @@ struct umr {
 };
 
 #define refuse(u, check, ...) ({				\
-	if ((u)->own_queue)					\
-		broken((u)->m, check, __VA_ARGS__);		\
+	broken((u)->m, check, __VA_ARGS__);			\
 	false;							\
 })
 
@@ -142,7 +141,8 @@ static bool state_good(struct umr *u)
 {
 	struct mkey *key = u->key;
 
-	if (u->flags & FLAG_CHECK_QPN && key->qpn != u->qp->obj.number)
+	if (u->flags & FLAG_CHECK_QPN && key->qpn != ANY_QPN &&
+	    key->qpn != u->qp->obj.number)
 		return false;
 	if ((u->flags & FLAG_CHECK_FREE && key->free) ||
 	    (u->flags & FLAG_CHECK_NOT_FREE && !key->free))
@@ -179,20 +179,16 @@ static bool list_read(struct umr *u, u8 *list)
 	u32 done;
 
 	if (u->flags & FLAG_INLINE) {
-		if (u->wqe->bytes < UMR_LIST + bytes) {
-			broken(u->m, CHK_WQE_FORMAT,
-			       "UMR of %u bytes with a list of %u",
-			       u->wqe->bytes, bytes);
-			return false;
-		}
+		if (u->wqe->bytes < UMR_LIST + bytes)
+			return refuse(u, CHK_WQE_FORMAT,
+				      "UMR of %u bytes with a list of %u",
+				      u->wqe->bytes, bytes);
 		memcpy(list, seg, bytes);
 		return true;
 	}
-	if (u->wqe->bytes < UMR_LIST + OCTWORD) {
-		broken(u->m, CHK_WQE_FORMAT, "UMR of %u bytes without a list",
-		       u->wqe->bytes);
-		return false;
-	}
+	if (u->wqe->bytes < UMR_LIST + OCTWORD)
+		return refuse(u, CHK_WQE_FORMAT,
+			      "UMR of %u bytes without a list", u->wqe->bytes);
 	access = (struct access){
 		.key = get_be32(seg + 4),
 		.pd = u->qp->pd,
@@ -274,8 +270,8 @@ static bool update_context(struct umr *u)
 	return mkey_update(u->m, u->key);
 }
 
-enum syndrome umr_execute(struct mlx5sim *m, struct qp *qp,
-			  const struct send_wqe *wqe)
+static enum syndrome execute(struct mlx5sim *m, struct qp *qp,
+			     const struct send_wqe *wqe)
 {
 	const u8 *raw = wqe->raw;
 	struct umr u = {
@@ -305,6 +301,17 @@ enum syndrome umr_execute(struct mlx5sim *m, struct qp *qp,
 		return SYN_MW_BIND;
 	mkey_trace(m, u.key, "mkey");
 	return SYN_NONE;
+}
+
+enum syndrome umr_execute(struct mlx5sim *m, struct qp *qp,
+			  const struct send_wqe *wqe)
+{
+	enum syndrome syndrome;
+
+	m->of_user = qp->type != MLX5_QPC_ST_REG_UMR;
+	syndrome = execute(m, qp, wqe);
+	m->of_user = false;
+	return syndrome;
 }
 
 bool mkey_invalidate(struct mlx5sim *m, u32 key, const struct pd *pd,

@@ -131,11 +131,11 @@ u32 rwqe_parse(const u8 *raw, u32 bytes, struct sge *sge, u32 max)
 }
 
 enum xlt_status sge_copy(struct mlx5sim *m, const struct qp *qp,
-			 const struct sge *sge, u32 sges, u64 off, u8 *buf,
+			 const struct pd *pd, const struct sge *sge, u32 sges, u64 off, u8 *buf,
 			 u32 len, bool write, u32 *done)
 {
 	struct access access = {
-		.pd = qp->pd,
+		.pd = pd,
 		.qpn = qp->obj.number,
 		.rights = write ? RIGHT_LOCAL_WRITE : RIGHT_LOCAL_READ,
 		.write = write,
