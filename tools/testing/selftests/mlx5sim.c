@@ -163,6 +163,16 @@ uint32_t mlx5sim_key_that_maps(uint16_t lid, uint64_t addr, uint64_t len)
 	return number(&at, "maps") ? number(&at, "key") : 0;
 }
 
+unsigned int mlx5sim_live_keys(uint16_t lid)
+{
+	const char *at = ask(lid, "keys");
+	unsigned int live = 0;
+
+	for (at = strstr(at, "\"free\":"); at; at = strstr(at, "\"free\":"))
+		live += !number(&at, "free");
+	return live;
+}
+
 struct mlx5sim_key mlx5sim_key(uint16_t lid, uint32_t key)
 {
 	const char *at = ask(lid, "xlt %#x", key);

@@ -35,6 +35,9 @@ uint64_t mlx5sim_stat(uint16_t lid, const char *name);
  */
 uint32_t mlx5sim_key_that_maps(uint16_t lid, uint64_t addr, uint64_t len);
 
+/* Memory keys that are not free, those of the driver itself included. */
+unsigned int mlx5sim_live_keys(uint16_t lid);
+
 /* The translation of a memory key, present entries only. */
 struct mlx5sim_entry {
 	uint64_t index;		/* position in the key's list */
