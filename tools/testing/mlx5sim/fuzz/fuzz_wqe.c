@@ -78,14 +78,15 @@ static void request(struct input *in)
 	};
 	u8 shape = take8(in);
 	struct fqp *qp = qps[shape & 3];
+	struct av_arg av = {
+		.lid = 1, .qpn = qp->qpn, .grh = shape & 4, .half = shape & 8,
+	};
 	struct wqe w;
 
 	wqe_begin(&w, qp, opcodes[take8(in) % ARRAY_SIZE(opcodes)],
 		  take8(in), some_key(in));
 	if (qp == qps[3])
-		wqe_av(&w, &(struct av_arg){ .lid = 1, .qpn = qp->qpn,
-					     .grh = shape & 4,
-					     .half = shape & 8 });
+		wqe_av(&w, &av);
 	else if (shape & 4)
 		wqe_remote(&w, some_va(in), some_key(in));
 	if (shape & 8)

@@ -151,6 +151,7 @@ static void traffic(bool two)
 static void losses(void)
 {
 	const struct av_arg good = { .q_key = QKEY, .lid = LID_A };
+	const struct link_arg link = { .q_key = QKEY, .pkey_index = 1 };
 	struct fqp *rc, *other, *peer = NULL;
 	struct av_arg av;
 
@@ -181,8 +182,7 @@ static void losses(void)
 	ok(!wait_cqe(rc->rcq, MSEC), "to an RC QP: lost");
 
 	other = qp_make(a, &(struct qp_arg){ .type = MLX5_QPC_ST_UD });
-	qp_connect(other, 0, 0, &(struct link_arg){ .q_key = QKEY,
-						    .pkey_index = 1 });
+	qp_connect(other, 0, 0, &link);
 	av.qpn = other->qpn;
 	post_recv(other, kb, 0, SIZE);
 	post(&av, WQE_SEND, 64);
@@ -200,6 +200,7 @@ static void losses(void)
 static void send_errors(void)
 {
 	struct av_arg av = { .q_key = QKEY, .lid = LID_A };
+	struct av_arg back = av;
 	struct wqe w;
 	u8 *cqe;
 
@@ -218,8 +219,8 @@ static void send_errors(void)
 	/* It still receives */
 	post_recv(qa, ka, 0, SIZE);
 	wqe_begin(&w, qb, WQE_SEND, SIGNALED, 0);
-	wqe_av(&w, &(struct av_arg){ .q_key = QKEY, .lid = LID_A,
-				     .qpn = qa->qpn });
+	back.qpn = qa->qpn;
+	wqe_av(&w, &back);
 	wqe_sge(&w, kb, 0, 64);
 	wqe_post(&w);
 	cqe = wait_cqe(qa->rcq, MSEC);
