@@ -16,12 +16,15 @@ cd "$work/tree" || exit 1
 
 cp "$top/scripts/check" scripts/
 for script in scripts/{setup,base-kernel,build-modules} tools/testing/vm/{make-root,build-debug-kernel}; do
-	printf '#!/bin/sh\n[ ! -e "%s/broken-%s" ]\n' "$work" "$(basename "$script")" > "$script"
+	printf '#!/bin/sh\necho "$0 $*" >> "%s/calls"\n[ ! -e "%s/broken-%s" ]\n' \
+		"$work" "$work" "$(basename "$script")" > "$script"
 	chmod +x "$script"
 done
+printf '# lines\n5.10 a b c\n6.1 a b c\n7.2 a b c\n' > scripts/lines
 # A guest that runs its command here.
 cat > tools/testing/vm/run <<- 'EOT'
 	#!/bin/sh
+	echo "$0 $*" >> ../calls
 	while [ "$1" != -- ]; do shift; done
 	shift
 	exec "$@"
@@ -108,6 +111,46 @@ is "$(last)" '1 passed, 0 failed, 0 skipped' 'one run only'
 check --only five
 is $? 2 'a run that is not there'
 says five
+
+# calls: what was called since the last time, without what every run needs and without
+# a guest's options.
+calls() {
+	sed 's# --out .*##; s#.*/##; s/ *$//' "$work/calls" |
+		grep -vx 'setup\|base-kernel\|make-root' | sort
+	rm "$work/calls"
+}
+kernels() {
+	conf 'one|check|guest|echo "ok 1 - a"' 'two|check|guest|echo "ok 1 - b"'
+	sed -i "/^one/s/  debug  -/  $1  -/; /^two/s/  debug  -/  $2  -/" tools/testing/tests.conf
+	rm -f "$work/calls"
+	check
+}
+kernels stock stock
+is "$(calls)" 'build-modules --flavour stock
+run --kernel stock
+run --kernel stock' 'only what a run needs is built'
+kernels 6.1:stock stock
+is "$(calls)" 'base-kernel --line 6.1
+build-modules --flavour stock
+build-modules --line 6.1 --flavour stock
+run --kernel stock
+run --kernel stock --line 6.1' '  of other lines as well'
+kernels 7.2:debug 6.1:stock
+is "$(calls)" 'base-kernel --line 6.1
+base-kernel --line 7.2
+build-debug-kernel --line 7.2
+build-modules --line 6.1 --flavour stock
+build-modules --line 7.2 --flavour debug
+run --kernel debug --line 7.2
+run --kernel stock --line 6.1' '  and debug kernels'
+touch "$work/broken-build-debug-kernel"
+kernels 7.2:debug stock
+is "$(last)" '1 passed, 2 failed, 0 skipped' '  one that fails keeps back only what needs it'
+says 'debug kernel 7.2: FAILED'
+rm "$work/broken-build-debug-kernel"
+kernels 6.3:stock stock
+is $? 2 'a line that is not there'
+says "one in tools/testing/tests.conf: no kernel '6.3:stock'"
 KDIR=/ check
 is $? 2 'KDIR, which is not for tests'
 tap_done
