@@ -11,19 +11,27 @@
 #include "sim.h"
 #include "tap.h"
 
+const char *rig_device(void)
+{
+	const char *device = getenv("RIG_DEVICE");
+
+	return device && *device ? device : RIG_DEVICE;
+}
+
 void rig_up(struct rig *rig)
 {
+	const char *device = rig_device();
 	int sim = sim_open();
 
 	if (sim < 0)
 		tap_skip_all("no vramsim");
 	close(sim);
-	*rig = (struct rig){ .ctx = rc_open(RIG_DEVICE) };
+	*rig = (struct rig){ .ctx = rc_open(device) };
 	if (!rig->ctx)
-		tap_skip_all("no %s: %s", RIG_DEVICE, strerror(errno));
+		tap_skip_all("no %s: %s", device, strerror(errno));
 	rig->driver_id = uverbs_driver_id(rig->ctx);
 	if (rig->driver_id < 0)
-		bail("%s answers to no driver id", RIG_DEVICE);
+		bail("%s answers to no driver id", device);
 	if (rc_pair_init(&rig->pair, rig->ctx))
 		bail("%s: %s", rc_failed_call(), strerror(errno));
 	rig->host = aligned_alloc(4096, RIG_HOST_SIZE);

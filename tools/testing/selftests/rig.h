@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The set-up of most tests: rxe0, a connected pair of queue pairs, host memory
- * on side a, and dma-buf MRs on side b, which a reaches by WRITE and READ.
+ * The set-up of most tests: an RDMA device, a connected pair of queue pairs, host
+ * memory on side a, and dma-buf MRs on side b, which a reaches by WRITE and READ.
  */
 #ifndef SELFTESTS_RIG_H
 #define SELFTESTS_RIG_H
@@ -17,7 +17,7 @@
 #define KIB		1024ull
 #define MIB		(1024 * KIB)
 #define GIB		(1024 * MIB)
-#define RIG_DEVICE	"rxe0"
+#define RIG_DEVICE	"rxe0"	/* where the environment's RIG_DEVICE does not say otherwise */
 #define RIG_HOST_SIZE	(1 * MIB)
 
 #define RIG_ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
@@ -31,6 +31,8 @@ struct rig {
 	struct ibv_mr *host_mr;	/* registered there */
 };
 
+/* The device that rig_up() takes. */
+const char *rig_device(void);
 /* Skips the whole test if the device or vramsim is missing; else works or bails out. */
 void rig_up(struct rig *rig);
 void rig_down(struct rig *rig);

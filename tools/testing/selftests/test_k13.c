@@ -44,7 +44,7 @@ static int register_limited(void *arg)
 	const struct limited *how = arg;
 	struct rlimit limit = { how->memlock, how->memlock };
 	struct dmabuf *buf = dmabuf_alloc("vramsim", SIZE, NULL);
-	struct ibv_context *ctx = rc_open(RIG_DEVICE);
+	struct ibv_context *ctx = rc_open(rig_device());
 	struct ibv_pd *pd = ctx ? ibv_alloc_pd(ctx) : NULL;
 	struct mr_reg reg = { 0 };
 	struct mr mr;

@@ -118,7 +118,7 @@ static void test_downgrade(void)
 static int die_with_mrs(void *arg)
 {
 	struct dmabuf *buf = arg;
-	struct ibv_context *ctx = rc_open(RIG_DEVICE);
+	struct ibv_context *ctx = rc_open(rig_device());
 	struct mr_reg args = {
 		.pd = ctx ? ibv_alloc_pd(ctx) : NULL,
 		.fd = dmabuf_fd(buf),

@@ -98,7 +98,7 @@ struct waiter {
 static int wait_in_child(void *arg)
 {
 	struct waiter *waiter = arg;
-	struct ibv_context *ctx = rc_open(RIG_DEVICE);
+	struct ibv_context *ctx = rc_open(rig_device());
 	struct ibv_pd *pd = ctx ? ibv_alloc_pd(ctx) : NULL;
 	struct mr_reg reg = {
 		.pd = pd,
