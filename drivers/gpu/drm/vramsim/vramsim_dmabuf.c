@@ -15,6 +15,8 @@
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
 #include <linux/module.h>
+#include <linux/pci.h>
+#include <linux/pci-p2pdma.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 
@@ -287,6 +289,14 @@ static void vramsim_count_attachment(struct vramsim_bo *bo, struct dma_buf_attac
 	atomic_add(by, &vramsim_bo_device(bo)->attached);
 }
 
+/* Whether the buses between the BAR and @dev let it through. */
+static bool vramsim_reached_by(struct vramsim_device *vdev, struct device *dev)
+{
+	if (!vramsim_ask_p2pdma || !vdev->bar)
+		return true;
+	return pci_p2pdma_distance(to_pci_dev(vdev->drm.dev), dev, false) >= 0;
+}
+
 static int vramsim_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
 {
 	struct vramsim_bo *bo = to_vramsim_bo(dmabuf->priv);
@@ -295,7 +305,8 @@ static int vramsim_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *att
 	ret = vramsim_bo_hit(bo, VRAMSIM_INJECT_ATTACH);
 	if (ret)
 		return ret;
-	if (bo->flags & VRAMSIM_CREATE_NO_P2P)
+	if ((bo->flags & VRAMSIM_CREATE_NO_P2P) ||
+	    !vramsim_reached_by(vramsim_bo_device(bo), attach->dev))
 		attach->peer2peer = false;
 
 	dma_resv_lock(dmabuf->resv, NULL);

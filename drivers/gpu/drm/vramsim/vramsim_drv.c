@@ -53,6 +53,10 @@ bool vramsim_poison_links;
 module_param_named(poison, vramsim_poison_links, bool, 0444);
 MODULE_PARM_DESC(poison, "Scatterlists have page links that crash whoever follows them (default: N)");
 
+bool vramsim_ask_p2pdma;
+module_param_named(p2pdma, vramsim_ask_p2pdma, bool, 0444);
+MODULE_PARM_DESC(p2pdma, "Bus addresses of VRAM only for importers that pci_p2pdma says can reach it (default: N)");
+
 u32 vramsim_policy;
 bool vramsim_is_amdgpu;
 

@@ -233,6 +233,7 @@ static inline struct vramsim_device *vramsim_bo_device(const struct vramsim_bo *
 }
 
 /* vramsim_drv.c */
+extern bool vramsim_ask_p2pdma;
 extern bool vramsim_poison_links;
 extern bool vramsim_is_amdgpu;
 extern u32 vramsim_policy;
