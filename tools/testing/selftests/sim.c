@@ -78,6 +78,18 @@ int sim_move(const struct dmabuf *buf, uint32_t placement, uint32_t flags, uint3
 	return call(buf, DRM_IOCTL_VRAMSIM_GEM_MOVE, &move);
 }
 
+int sim_move_cut(const struct dmabuf *buf, uint32_t placement, uint64_t segment_size)
+{
+	struct drm_vramsim_gem_move move = {
+		.handle = dmabuf_handle(buf),
+		.placement = placement,
+		.flags = VRAMSIM_MOVE_SHUFFLE,
+		.segment_size = segment_size,
+	};
+
+	return call(buf, DRM_IOCTL_VRAMSIM_GEM_MOVE, &move);
+}
+
 int sim_revoke(const struct dmabuf *buf)
 {
 	struct drm_vramsim_gem_revoke revoke = { .handle = dmabuf_handle(buf) };

@@ -20,6 +20,8 @@ int sim_gem_info(const struct dmabuf *buf, struct drm_vramsim_gem_info *info);
 struct drm_vramsim_gem_info sim_gem(const struct dmabuf *buf);
 /* @placement: VRAMSIM_PLACEMENT_*, @flags: VRAMSIM_MOVE_* */
 int sim_move(const struct dmabuf *buf, uint32_t placement, uint32_t flags, uint32_t fence_ms);
+/* A move to segments of another size; 0: as before. */
+int sim_move_cut(const struct dmabuf *buf, uint32_t placement, uint64_t segment_size);
 int sim_revoke(const struct dmabuf *buf);
 int sim_fence(const struct dmabuf *buf, uint32_t fence_ms);
 /* Lets the next @count calls of @step fail with @error; 0 takes it back. */
