@@ -138,6 +138,12 @@ const char *cmd_name(u16 opcode)
 	return e ? e->name : "?";
 }
 
+static bool destroys(const struct cmd_entry *e)
+{
+	return !strncmp(e->name, "DESTROY_", 8) ||
+	       !strncmp(e->name, "DEALLOC_", 8);
+}
+
 static enum cmd_status check(struct mlx5sim *m, const struct cmd_entry *e,
 			     struct cmd *c)
 {
@@ -156,9 +162,13 @@ static enum cmd_status check(struct mlx5sim *m, const struct cmd_entry *e,
 		broken(m, CHK_CMD_RESERVED, "%s: bit 0x%x", e->name, bit);
 		return CMD_BAD_PARAM;
 	}
+	/* An object that processes share can outlive the one that made it */
 	if (c->uid && c->uid != MLX5_SHARED_RESOURCE_UID &&
-	    !object_get(m, &m->uctxs, c->uid))
+	    !table_knew(&m->uctxs, c->uid)) {
+		broken(m, CHK_OBJECT_DEAD, "%s of DEVX context 0x%x", e->name,
+		       c->uid);
 		return CMD_BAD_RESOURCE;
+	}
 	return CMD_OK;
 }
 
@@ -169,11 +179,13 @@ static enum cmd_status run(struct mlx5sim *m, struct cmd *c, u32 *syndrome)
 	u64 injected;
 
 	if (!e) {
-		broken(m, CHK_CMD_OPCODE, "0x%x, modifier 0x%x", c->opcode,
-		       c->op_mod);
+		/* DEVX lets a user try any command */
+		broken_if(!c->uid, m, CHK_CMD_OPCODE, "0x%x, modifier 0x%x",
+			  c->opcode, c->op_mod);
 		return CMD_BAD_OP;
 	}
 	if (inject_hit(m, INJECT_CMD_STATUS, c->opcode, &injected)) {
+		m->leak_injected |= destroys(e);
 		*syndrome = SYNDROME_INJECTED;
 		return injected;
 	}

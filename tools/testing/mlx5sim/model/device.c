@@ -147,6 +147,7 @@ void device_forget(struct mlx5sim *m)
 	m->pages = 0;
 	m->state = HCA_OFF;
 	m->issi = 0;
+	m->leak_injected = false;
 	caps_reset(m);
 }
 

@@ -21,7 +21,7 @@
 #define BUDGET_WQES		2048u
 
 /* Faults of QPs that are gone, which may still be resumed */
-#define ORPHANS			64
+#define ORPHANS			1024
 
 /* Translation tables of all keys together */
 #define XLT_BYTES_MAX		(256ull << 20)
@@ -68,6 +68,7 @@ struct mlx5sim {
 	bool stopped;
 	enum check violation;
 	enum check last_broken;
+	bool leak_injected;	/* the driver could not destroy something */
 	bool of_user;	/* what is executed was composed by a user of verbs */
 	struct mlx5sim_stats stats;
 	struct injections inject;

@@ -59,6 +59,9 @@ void table_remove(struct table *t, struct object *o);
 /* NULL if there is none. */
 void *table_find(const struct table *t, u32 number);
 
+/* Whether there is or was one */
+bool table_knew(const struct table *t, u32 number);
+
 /* Object of a command: as above, and a broken rule if there is none */
 void *object_get(struct mlx5sim *m, const struct table *t, u32 number);
 

@@ -170,6 +170,7 @@ struct responder {
 /**
  * struct qp - a queue pair
  * @qpc: context, as the driver gave it, with all later changes
+ * @commanded: state that a command brought it to; @state may be a later error
  * @queued: it is in the work list of the device
  * @next: there
  * @wake_ns: when it wants to run
@@ -188,6 +189,7 @@ struct qp {
 	u64 dbr;
 	u32 type;
 	u32 state;
+	u32 commanded;
 	u32 user_index;
 	u32 uar_page;
 	bool has_sq;

@@ -13,7 +13,13 @@
 #define EVENT_FAULT		BIT_ULL(0x0c)
 #define EVENTS_ASYNC		0x1f02beull
 
-/* Mailboxes for what of a message is behind its first 16 bytes */
+/* What of a message is behind its first 16 bytes */
+static u32 behind(u32 len)
+{
+	return len > 16 ? len - 16 : 0;
+}
+
+/* Mailboxes for it */
 static u64 chain_make(const u8 *data, u32 len, u8 token, u32 first_number)
 {
 	u32 count = (len + BLOCK_DATA - 1) / BLOCK_DATA;
@@ -71,14 +77,14 @@ int dev_cmd(struct dev *d, const void *in, u32 in_len, void *out, u32 out_len)
 	memset(&d->tamper, 0, sizeof(d->tamper));
 	if (++d->token == 0)
 		d->token = 1;
-	out_chain = chain_make(NULL, out_len - 16, d->token, 0);
+	out_chain = chain_make(NULL, behind(out_len), d->token, 0);
 	memset(lay, 0, 64);
 	lay[0] = t.type ? t.type : 7;
 	put_be32(lay + 4, in_len + t.in_len);
-	put_be64(lay + 8, chain_make((const u8 *)in + 16, in_len - 16,
+	put_be64(lay + 8, chain_make((const u8 *)in + 16, behind(in_len),
 				     t.token ? t.token : d->token,
 				     t.block_number));
-	memcpy(lay + 16, in, 16);
+	memcpy(lay + 16, in, min_of(in_len, 16));
 	put_be64(lay + 48, out_chain);
 	put_be32(lay + 56, out_len);
 	lay[60] = d->token;
@@ -88,8 +94,8 @@ int dev_cmd(struct dev *d, const void *in, u32 in_len, void *out, u32 out_len)
 	if (lay[63] & 1 || t.not_owned)
 		return -1;
 	memcpy(inline_out, lay + 32, 16);
-	memcpy(out, inline_out, 16);
-	chain_read(out_chain, (u8 *)out + 16, out_len - 16);
+	memcpy(out, inline_out, min_of(out_len, 16));
+	chain_read(out_chain, (u8 *)out + 16, behind(out_len));
 	d->syndrome = get_be32(inline_out + 4);
 	return lay[63] >> 1 ? 0x1000 | lay[63] >> 1 : inline_out[0];
 }

@@ -265,7 +265,8 @@ struct fqp *qp_make(struct dev *d, const struct qp_arg *arg)
 	qpc = ifc_at(create_qp_in, in, qpc);
 	ifc_set(create_qp_in, in, opcode, MLX5_CMD_OP_CREATE_QP);
 	ifc_set(qpc, qpc, st, arg->type);
-	ifc_set(qpc, qpc, pd, arg->pd ? arg->pd : d->pd);
+	if (arg->type != MLX5_QPC_ST_REG_UMR)
+		ifc_set(qpc, qpc, pd, arg->pd ? arg->pd : d->pd);
 	ifc_set(qpc, qpc, log_sq_size, qp->log_sq);
 	ifc_set(qpc, qpc, log_rq_size, qp->log_rq);
 	ifc_set(qpc, qpc, log_rq_stride, qp->log_stride - 4);
