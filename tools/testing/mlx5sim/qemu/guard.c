@@ -22,8 +22,8 @@
 /* The build ID in one segment of notes of a program, in hexadecimal. */
 static bool find_build_id(const char *note, size_t size, char *id, size_t room)
 {
-	while (size >= sizeof(ElfW(Nhdr))) {
-		const ElfW(Nhdr) *head = (const void *)note;
+	while (size >= sizeof(Elf64_Nhdr)) {
+		const Elf64_Nhdr *head = (const void *)note;
 		size_t name = ROUND_UP(head->n_namesz, 4);
 		size_t all = sizeof(*head) + name + ROUND_UP(head->n_descsz, 4);
 		const unsigned char *bytes =
@@ -58,7 +58,7 @@ static int look_at_program(struct dl_phdr_info *info, size_t size, void *data)
 	int i;
 
 	for (i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		const Elf64_Phdr *segment = &info->dlpi_phdr[i];
 
 		if (segment->p_type == PT_NOTE &&
 		    find_build_id((const char *)info->dlpi_addr +
