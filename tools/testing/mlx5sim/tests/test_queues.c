@@ -195,6 +195,24 @@ static void resizing(u32 cqe_bytes)
 	teardown();
 }
 
+/* The mark takes a place, and what was not polled must fit as well */
+static void resizing_full(void)
+{
+	struct fqp *qp;
+
+	setup();
+	qp = nop_qp(64, 3);
+	for (u32 i = 0; i < 7; i++)
+		nop(qp);
+	ok(resize(qp->scq, 2) == 0x40, "too small for what was not polled");
+	nop(qp);
+	ok(resize(qp->scq, 7) == 0x40, "full: no room for the mark");
+	while (cq_poll(qp->scq))
+		;
+	ok(!resize(qp->scq, 2), "polled: smaller");
+	teardown();
+}
+
 static void moderation(void)
 {
 	u8 in[ifc_bytes(modify_cq_in)] = { 0 }, out[ifc_bytes(query_cq_out)];
@@ -223,6 +241,7 @@ int main(void)
 	eq_rules();
 	resizing(64);
 	resizing(128);
+	resizing_full();
 	moderation();
 	return tap_done();
 }

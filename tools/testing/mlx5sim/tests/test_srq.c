@@ -225,6 +225,63 @@ static void xrc(void)
 	teardown();
 }
 
+/* The QPs of one process may serve the SRQ of another, in its domain */
+static void xrc_other_domain(void)
+{
+	struct qp_arg arg = { .type = MLX5_QPC_ST_XRC };
+	u32 drivers_pd, srq_key;
+	struct fqp *ini, *tgt;
+	struct queue *cq;
+	struct wqe w;
+	u64 srq_at;
+	u8 out[16], *cqe;
+
+	setup();
+	drivers_pd = d->pd;
+	dev_simple(d, MLX5_CMD_OP_ALLOC_PD, 0, 0, out, sizeof(out));
+	d->pd = ifc_get(alloc_pd_out, out, pd);
+	dev_simple(d, MLX5_CMD_OP_ALLOC_XRCD, 0, 0, out, sizeof(out));
+	arg.xrcd = ifc_get(alloc_xrcd_out, out, xrcd);
+	cq = cq_make(d, 6, 64);
+	xrc_make(arg.xrcd, cq);
+	srq_key = mr_make(d, VA, PAGE, ALL_RIGHTS, &srq_at);
+	d->pd = drivers_pd;
+	ini = qp_make(d, &arg);
+	tgt = qp_make(d, &arg);
+	qp_connect(ini, tgt->qpn, 1, NULL);
+	qp_connect(tgt, ini->qpn, 1, NULL);
+	memset(mem(at), 0x3c, 64);
+
+	srq_post(srq_key, VA, 32);
+	wqe_begin(&w, ini, WQE_SEND, SIGNALED, 0);
+	put_be32(w.raw + 16, srq.number);
+	w.bytes = 32;
+	wqe_sge(&w, key, VA, 32);
+	wqe_post(&w);
+	cqe = wait_cqe(cq, 1000);
+	ok(cqe && cqe_opcode(cqe) == CQE_RESP_SEND &&
+	   !memcmp(mem(at), mem(srq_at), 32), "SEND to a key of the SRQ");
+	wait_cqe(ini->scq, 1000);
+
+	for (u32 i = 0; i < 2; i++) {
+		wqe_begin(&w, ini, WQE_RDMA_WRITE, SIGNALED, 0);
+		put_be32(w.raw + 16, srq.number);
+		w.bytes = 32;
+		wqe_remote(&w, VA + 64, i ? key : srq_key);
+		wqe_sge(&w, key, VA, 64);
+		wqe_post(&w);
+		cqe = wait_cqe(ini->scq, 1000);
+		if (i)
+			ok(cqe && cqe_syndrome(cqe) == SYN_REMOTE_ACCESS,
+			   "WRITE with a key of the QP: refused");
+		else
+			ok(cqe && cqe_opcode(cqe) == CQE_REQ &&
+			   !memcmp(mem(at), mem(srq_at + 64), 64),
+			   "WRITE with a key of the SRQ");
+	}
+	teardown();
+}
+
 /* DEVX: a queue and a key in registered user memory */
 static void devx(void)
 {
@@ -294,6 +351,7 @@ int main(void)
 {
 	basic();
 	xrc();
+	xrc_other_domain();
 	devx();
 	return tap_done();
 }
