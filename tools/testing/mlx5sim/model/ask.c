@@ -9,28 +9,61 @@
 
 #define OCTWORD			16
 
-/* One entry of a table; false: it is not present */
-static bool entry(const struct mkey *key, u64 index, struct mlx5sim_xlt *e)
+/**
+ * struct table_walk - where in the table of a key
+ * @key: the key
+ * @next: index of the next entry
+ * @repeated: how many entries from there on belong to a repeat block
+ */
+struct table_walk {
+	const struct mkey *key;
+	u64 next;
+	u32 repeated;
+};
+
+static bool mtt_entry(const struct mkey *key, struct mlx5sim_xlt *e)
 {
-	const u8 *p;
+	u64 mtt = get_be64(key->xlt + 8 * e->index);
 
-	memset(e, 0, sizeof(*e));
-	e->index = index;
-	if (key->mode == MLX5_MKC_ACCESS_MODE_MTT) {
-		u64 mtt = get_be64(key->xlt + 8 * index);
+	e->addr = mtt & MTT_ADDRESS;
+	e->len = BIT_ULL(key->log_page);
+	e->readable = mtt & MTT_READ;
+	e->writable = mtt & MTT_WRITE;
+	return e->readable || e->writable;
+}
 
-		e->addr = mtt & MTT_ADDRESS;
-		e->len = BIT_ULL(key->log_page);
-		e->readable = mtt & MTT_READ;
-		e->writable = mtt & MTT_WRITE;
-		return e->readable || e->writable;
+/* A repeat block is no entry, those behind it count with their first round */
+static bool list_entry(struct table_walk *w, struct mlx5sim_xlt *e)
+{
+	const u8 *p = w->key->xlt + OCTWORD * e->index;
+
+	e->key = get_be32(p + KLM_KEY);
+	e->addr = get_be64(p + KLM_ADDRESS);
+	if (w->key->mode == MLX5_MKC_ACCESS_MODE_KSM) {
+		e->len = BIT_ULL(w->key->log_page);
+	} else if (w->repeated) {
+		w->repeated--;
+		e->len = get_be16(p + REPEATED_LENGTH);
+	} else if (e->key == KLM_REPEAT) {
+		w->repeated = get_be16(p + REPEAT_ENTRIES);
+		return false;
+	} else {
+		e->len = get_be32(p);
 	}
-	p = key->xlt + OCTWORD * index;
-	e->key = get_be32(p + 4);
-	e->addr = get_be64(p + 8);
-	e->len = key->mode == MLX5_MKC_ACCESS_MODE_KSM ?
-		 BIT_ULL(key->log_page) : get_be32(p);
 	return e->key && e->key != NULL_MKEY;
+}
+
+/* The next entry that is present; false: there is none */
+static bool next_entry(struct table_walk *w, struct mlx5sim_xlt *e)
+{
+	bool present = false;
+
+	while (!present && w->next < mkey_entries(w->key)) {
+		*e = (struct mlx5sim_xlt){ .index = w->next++ };
+		present = w->key->mode == MLX5_MKC_ACCESS_MODE_MTT ?
+			  mtt_entry(w->key, e) : list_entry(w, e);
+	}
+	return present;
 }
 
 static struct mkey *find(const struct mlx5sim *m, u32 key)
@@ -43,16 +76,13 @@ static struct mkey *find(const struct mlx5sim *m, u32 key)
 long mlx5sim_key_xlt(const struct mlx5sim *m, u32 key, struct mlx5sim_xlt *out,
 		     size_t max)
 {
-	const struct mkey *k = find(m, key);
+	struct table_walk w = { .key = find(m, key) };
+	struct mlx5sim_xlt e;
 	long count = 0;
 
-	if (!k)
+	if (!w.key)
 		return -1;
-	for (u64 i = 0; i < mkey_entries(k); i++) {
-		struct mlx5sim_xlt e;
-
-		if (!entry(k, i, &e))
-			continue;
+	while (next_entry(&w, &e)) {
 		if ((size_t)count < max)
 			out[count] = e;
 		count++;
@@ -117,7 +147,9 @@ static void say(struct text *t, const char *fmt, ...)
 static void say_xlt(const struct mlx5sim *m, struct text *t, u32 key)
 {
 	const struct mkey *k = find(m, key);
+	struct table_walk w = { .key = k };
 	const char *sep = "";
+	struct mlx5sim_xlt e;
 
 	if (!k) {
 		say(t, "{\"error\":\"no such key\"}");
@@ -126,11 +158,7 @@ static void say_xlt(const struct mlx5sim *m, struct text *t, u32 key)
 	say(t, "{\"key\":\"0x%x\",\"free\":%u,\"mode\":%u,\"start\":\"0x%" PRIx64 "\",\"len\":\"0x%" PRIx64 "\",\"log_page_size\":%u,\"capacity\":%" PRIu64 ",\"xlt\":[",
 	    mkey_key(k), k->free, k->mode, k->start, k->len, k->log_page,
 	    mkey_entries(k));
-	for (u64 i = 0; i < mkey_entries(k); i++) {
-		struct mlx5sim_xlt e;
-
-		if (!entry(k, i, &e))
-			continue;
+	while (next_entry(&w, &e)) {
 		say(t, "%s{\"index\":%" PRIu64 ",\"addr\":\"0x%" PRIx64 "\",\"len\":\"0x%" PRIx64 "\",\"key\":\"0x%x\",\"read\":%u,\"write\":%u}",
 		    sep, e.index, e.addr, e.len, e.key, e.readable, e.writable);
 		sep = ",";

@@ -19,6 +19,19 @@ enum rights {
 
 /* The null key: writes vanish, reads give zeros, in a KSM list: a page fault */
 #define NULL_MKEY		0x00000200u
+/*
+ * Entry of a KLM or KSM list: length (KLM), key, address.  With KLM_REPEAT for a key
+ * it begins a repeat block: bytes of one round, number of rounds, and how many
+ * entries follow that are gone round; these have a stride and a length of 16 bits.
+ */
+#define KLM_KEY			4
+#define KLM_ADDRESS		8
+#define KLM_REPEAT		0x400u
+#define REPEAT_ROUND		0
+#define REPEAT_COUNT		8
+#define REPEAT_ENTRIES		14
+#define REPEATED_STRIDE		0
+#define REPEATED_LENGTH		2
 /* Ends the list of a receive work request */
 #define TERMINATING_LKEY	0x00000100u
 #define MKEY_FIRST_INDEX	0x100u

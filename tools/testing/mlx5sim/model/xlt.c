@@ -4,7 +4,9 @@
  *
  * A key without translation (PA) takes the address as it is.  An MTT key has a
  * table of pages.  A KLM key has a list of pieces of other keys, each of its own
- * length, a KSM key one of pieces of equal length.
+ * length, a KSM key one of pieces of equal length.  In a KLM list, a repeat block
+ * lets the pieces behind it be gone round again and again, each time a stride
+ * further on: interleaved data.
  *
  * Pieces that follow each other on the bus are moved at once.
  */
@@ -124,8 +126,8 @@ static enum xlt_status walk_ksm(struct walk *w, const struct mkey *key, u64 va,
 		if (index >= mkey_entries(key) || !step(w))
 			return XLT_ERROR;
 		entry = key->xlt + OCTWORD * index;
-		status = walk_key(w, get_be32(entry + 4),
-				  get_be64(entry + 8) + at, part,
+		status = walk_key(w, get_be32(entry + KLM_KEY),
+				  get_be64(entry + KLM_ADDRESS) + at, part,
 				  inner_rights(w), depth + 1);
 		if (status != XLT_OK)
 			return status;
@@ -135,30 +137,94 @@ static enum xlt_status walk_ksm(struct walk *w, const struct mkey *key, u64 va,
 	return XLT_OK;
 }
 
-static enum xlt_status walk_klm(struct walk *w, const struct mkey *key, u64 va,
-				u32 len, u32 depth)
+/*
+ * Whether @room entries of a list begin with a whole repeat block, and one round of
+ * it is as long as the block says.
+ */
+static bool repeat_good(struct walk *w, const u8 *block, u64 room)
 {
-	u64 off = va - key->start;
+	u64 round = get_be32(block + REPEAT_ROUND);
+	u32 count = get_be16(block + REPEAT_ENTRIES);
 
-	for (u64 i = 0; len && i < mkey_entries(key); i++) {
-		const u8 *entry = key->xlt + OCTWORD * i;
-		u64 piece = get_be32(entry);
+	if (!round || count >= room)
+		return false;
+	for (u32 i = 1; i <= count; i++) {
+		if (!step(w))
+			return false;
+		round -= get_be16(block + OCTWORD * i + REPEATED_LENGTH);
+	}
+	return !round;
+}
+
+/* @len bytes from @off on, all of them in the rounds of a good repeat block */
+static enum xlt_status walk_repeat(struct walk *w, const u8 *block, u64 off,
+				   u32 len, u32 depth)
+{
+	u64 round = off / get_be32(block + REPEAT_ROUND);
+	u32 count = get_be16(block + REPEAT_ENTRIES);
+
+	off %= get_be32(block + REPEAT_ROUND);
+	for (u32 i = 0; len; i++) {
+		const u8 *entry = block + OCTWORD * (1 + i % count);
+		u64 to = get_be64(entry + KLM_ADDRESS) + (round + i / count) *
+			 get_be16(entry + REPEATED_STRIDE);
+		u32 piece = get_be16(entry + REPEATED_LENGTH);
 		enum xlt_status status;
 		u32 part;
 
 		if (!step(w))
 			return XLT_ERROR;
-		/* An entry without key is none; with key, 0 means the maximum */
-		if (!piece && get_be32(entry + 4))
-			piece = KLM_LENGTH_MAX;
 		if (off >= piece) {
 			off -= piece;
 			continue;
 		}
 		part = min_of(len, piece - off);
-		status = walk_key(w, get_be32(entry + 4),
-				  get_be64(entry + 8) + off, part,
+		status = walk_key(w, get_be32(entry + KLM_KEY), to + off, part,
 				  inner_rights(w), depth + 1);
+		if (status != XLT_OK)
+			return status;
+		off = 0;
+		len -= part;
+	}
+	return XLT_OK;
+}
+
+static enum xlt_status walk_klm(struct walk *w, const struct mkey *key, u64 va,
+				u32 len, u32 depth)
+{
+	u64 entries = mkey_entries(key);
+	u64 off = va - key->start;
+
+	for (u64 i = 0; len && i < entries; i++) {
+		const u8 *entry = key->xlt + OCTWORD * i;
+		u32 to = get_be32(entry + KLM_KEY);
+		u64 piece = get_be32(entry);
+		bool repeat = to == KLM_REPEAT;
+		enum xlt_status status;
+		u32 part;
+
+		if (!step(w))
+			return XLT_ERROR;
+		if (repeat) {
+			if (!repeat_good(w, entry, entries - i))
+				return XLT_ERROR;
+			piece *= get_be32(entry + REPEAT_COUNT);
+			i += get_be16(entry + REPEAT_ENTRIES);
+		} else if (!piece && to) {
+			/* 0 means the maximum, but without a key nothing */
+			piece = KLM_LENGTH_MAX;
+		}
+		if (off >= piece) {
+			off -= piece;
+			continue;
+		}
+		part = min_of(len, piece - off);
+		if (repeat)
+			status = walk_repeat(w, entry, off, part, depth);
+		else
+			status = walk_key(w, to,
+					  get_be64(entry + KLM_ADDRESS) + off,
+					  part, inner_rights(w), depth + 1);
 		if (status != XLT_OK)
 			return status;
 		off = 0;

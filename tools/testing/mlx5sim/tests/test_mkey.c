@@ -112,6 +112,66 @@ static void klm(void)
 	teardown();
 }
 
+/* Two pieces that are gone round three times, and a plain one behind them */
+static void interleaved(void)
+{
+	u8 list[64] = { 0 };
+	struct mkey_arg arg = {
+		.mode = MLX5_MKC_ACCESS_MODE_KLMS, .rights = ALL_RIGHTS,
+		.start = VA, .len = 3 * 10 + 16, .octwords = 4,
+		.entries = list, .count = 4,
+	};
+	struct mlx5sim_xlt xlt[4];
+	u64 m1, m2, from;
+	bool good = true;
+	u32 k1, k2, key;
+	u8 *src;
+
+	setup();
+	k1 = mr_make(d, 0x10000, PAGE, ALL_RIGHTS, &m1);
+	k2 = mr_make(d, 0x20000, PAGE, ALL_RIGHTS, &m2);
+	from = mem_alloc(PAGE);
+	src = mem(from);
+	fill(from, PAGE, 11);
+	put_klm(list, 10, KLM_REPEAT, 3ull << 32 | 2);
+	put_klm(list + 16, 100 << 16 | 7, k1, 0x10020);
+	put_klm(list + 32, 5 << 16 | 3, k2, 0x20001);
+	put_klm(list + 48, 16, k1, 0x10800);
+	key = mkey_make(d, &arg);
+	ok(!write_to(key, VA, from, 46), "WRITE to interleaved memory");
+	for (u32 i = 0; i < 3; i++)
+		good = good &&
+		       !memcmp(mem(m1 + 0x20 + i * 100), src + 10 * i, 7) &&
+		       !memcmp(mem(m2 + 1 + i * 5), src + 10 * i + 7, 3);
+	ok(good, "each piece a stride further on in each round");
+	ok(!((u8 *)mem(m1))[0x27] && !((u8 *)mem(m2))[4],
+	   "nothing between them");
+	ok(!memcmp(mem(m1 + 0x800), src + 30, 16), "the piece behind");
+
+	memset(mem(m2), 0, 64);
+	ok(!write_to(key, VA + 18, from, 6) &&
+	   !memcmp(mem(m2 + 1 + 5 + 1), src, 2) &&
+	   !memcmp(mem(m1 + 0x20 + 200), src + 2, 4),
+	   "WRITE that begins in the second round and ends in the third");
+	ok(mlx5sim_key_xlt(d->sim, key, xlt, 4) == 3 && xlt[0].index == 1 &&
+	   xlt[0].key == k1 && xlt[0].len == 7 && xlt[1].len == 3 &&
+	   xlt[2].addr == 0x10800 && xlt[2].len == 16,
+	   "the block itself is no entry of the list");
+
+	put_klm(list, 11, KLM_REPEAT, 3ull << 32 | 2);
+	ok(write_to(mkey_make(d, &arg), VA, from, 8) == SYN_REMOTE_ACCESS,
+	   "a round that is not as long as it says");
+	qp_pair(d, d, &qa, &qb, NULL);
+	put_klm(list, 10, KLM_REPEAT, 3ull << 32 | 4);
+	ok(write_to(mkey_make(d, &arg), VA, from, 8) == SYN_REMOTE_ACCESS,
+	   "a block that ends behind the list");
+	qp_pair(d, d, &qa, &qb, NULL);
+	put_klm(list, 0, KLM_REPEAT, 3ull << 32);
+	ok(write_to(mkey_make(d, &arg), VA, from, 8) == SYN_REMOTE_ACCESS,
+	   "a block of nothing");
+	teardown();
+}
+
 static void ksm(void)
 {
 	u8 list[64] = { 0 };
@@ -345,6 +405,7 @@ int main(void)
 {
 	mtt();
 	klm();
+	interleaved();
 	ksm();
 	loop_of_keys();
 	umr_life();
