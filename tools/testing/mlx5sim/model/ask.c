@@ -44,13 +44,12 @@ static bool list_entry(struct table_walk *w, struct mlx5sim_xlt *e)
 	} else if (w->repeated) {
 		w->repeated--;
 		e->len = get_be16(p + REPEATED_LENGTH);
-	} else if (e->key == KLM_REPEAT) {
-		w->repeated = get_be16(p + REPEAT_ENTRIES);
-		return false;
 	} else {
 		e->len = get_be32(p);
+		if (e->key == KLM_REPEAT)
+			w->repeated = get_be16(p + REPEAT_ENTRIES);
 	}
-	return e->key && e->key != NULL_MKEY;
+	return e->key && e->key != KLM_REPEAT && e->key != NULL_MKEY;
 }
 
 /* The next entry that is present; false: there is none */

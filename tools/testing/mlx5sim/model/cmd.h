@@ -111,9 +111,9 @@ cmd_handler cmd_enable_hca, cmd_disable_hca, cmd_init_hca, cmd_teardown_hca,
 	    cmd_query_pages, cmd_manage_pages, cmd_query_issi, cmd_set_issi,
 	    cmd_query_adapter, cmd_query_special_contexts, cmd_nothing;
 /* port.c */
-cmd_handler cmd_query_hca_vport_context, cmd_query_hca_vport_gid,
-	    cmd_query_hca_vport_pkey, cmd_access_reg, cmd_mad_ifc,
-	    cmd_query_vport_counter;
+cmd_handler cmd_query_hca_vport_context, cmd_modify_hca_vport_context,
+	    cmd_query_hca_vport_gid, cmd_query_hca_vport_pkey, cmd_access_reg,
+	    cmd_mad_ifc, cmd_query_vport_counter;
 /* plain.c */
 cmd_handler cmd_alloc_pd, cmd_dealloc_pd, cmd_alloc_uar, cmd_dealloc_uar,
 	    cmd_alloc_xrcd, cmd_dealloc_xrcd, cmd_alloc_td, cmd_dealloc_td;

@@ -59,6 +59,8 @@ static const struct cmd_entry entries[] = {
 
 	PLAIN(QUERY_HCA_VPORT_CONTEXT, query_hca_vport_context,
 	      query_hca_vport_context, HCA_ENABLED),
+	PLAIN(MODIFY_HCA_VPORT_CONTEXT, modify_hca_vport_context,
+	      modify_hca_vport_context, HCA_ENABLED),
 	PLAIN(QUERY_HCA_VPORT_GID, query_hca_vport_gid, query_hca_vport_gid,
 	      HCA_ENABLED),
 	PLAIN(QUERY_HCA_VPORT_PKEY, query_hca_vport_pkey, query_hca_vport_pkey,

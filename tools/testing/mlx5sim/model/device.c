@@ -148,6 +148,7 @@ void device_forget(struct mlx5sim *m)
 	m->state = HCA_OFF;
 	m->issi = 0;
 	m->leak_injected = false;
+	m->port_caps = 0;
 	caps_reset(m);
 }
 

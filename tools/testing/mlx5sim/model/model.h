@@ -86,6 +86,7 @@ struct mlx5sim {
 
 	enum hca_state state;
 	u16 issi;
+	u32 port_caps;
 	u8 cap_max[CAP_TYPES][CAP_BYTES];
 	u8 cap_cur[CAP_TYPES][CAP_BYTES];
 	u64 *page;

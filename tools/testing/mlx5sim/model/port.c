@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The port: always up, 4x EDR, its LID and the subnet manager's are fixed.
+ * The port: always up, 4x EDR, its LID and the subnet manager's are fixed.  What a
+ * driver says that its port can do is kept and told back.
  *
  * There is no subnet manager and no management traffic; addresses are LIDs.
  */
@@ -12,6 +13,9 @@
 #define PKEYS			128
 #define PKEY_DEFAULT		0xffff
 #define ALL_PKEYS		0xffff
+
+/* What a driver may say of its port: CM, SNMP tunnel, device management, vendor's */
+#define PORT_CAPS_SETTABLE	0x001b0000u
 
 #define PORT_ACTIVE		4
 #define PORT_LINK_UP		5
@@ -63,6 +67,24 @@ enum cmd_status cmd_query_hca_vport_context(struct mlx5sim *m, struct cmd *c)
 	ifc_set(hca_vport_context, ctx, lid, m->lid);
 	ifc_set(hca_vport_context, ctx, sm_lid, 1);
 	ifc_set(hca_vport_context, ctx, subnet_timeout, 18);
+	ifc_set(hca_vport_context, ctx, cap_mask1, m->port_caps);
+	ifc_set(hca_vport_context, ctx, cap_mask1_field_select,
+		PORT_CAPS_SETTABLE);
+	return CMD_OK;
+}
+
+enum cmd_status cmd_modify_hca_vport_context(struct mlx5sim *m, struct cmd *c)
+{
+	const u8 *ctx = ifc_at(modify_hca_vport_context_in, c->in,
+			       hca_vport_context);
+	u32 caps = ifc_get(hca_vport_context, ctx, cap_mask1);
+	u32 change = ifc_get(hca_vport_context, ctx, cap_mask1_field_select);
+
+	/* Policy and GUIDs, which the other mask selects, are fixed here */
+	if (ifc_get(hca_vport_context, ctx, field_select) ||
+	    change & ~PORT_CAPS_SETTABLE)
+		return CMD_BAD_PARAM;
+	m->port_caps = (m->port_caps & ~change) | (caps & change);
 	return CMD_OK;
 }
 
