@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kmsg.h"
 #include "rig.h"
 #include "sim.h"
 #include "tap.h"
@@ -108,33 +109,6 @@ static void check_flag(struct rig *rig, struct dmabuf *buf, const struct mr *mr,
 	is(w.early, 0, "%s: never before its data", how);
 }
 
-/* The kernel log from now on */
-static int log_open(void)
-{
-	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
-
-	if (fd < 0 || lseek(fd, 0, SEEK_END) < 0)
-		bail("/dev/kmsg: %s", strerror(errno));
-	return fd;
-}
-
-/* How often the log says @what */
-static int log_count(int fd, const char *what)
-{
-	char record[8192];
-	int count = 0;
-	ssize_t n;
-
-	/* EPIPE: records were overwritten, the next read goes on after them */
-	while ((n = read(fd, record, sizeof(record) - 1)) > 0 || errno == EPIPE) {
-		if (n <= 0)
-			continue;
-		record[n] = '\0';
-		count += !!strstr(record, what);
-	}
-	return count;
-}
-
 struct counting {
 	volatile uint64_t *view;
 	_Atomic bool stop;
@@ -161,7 +135,7 @@ static void check_checksum(struct rig *rig, struct dmabuf *buf, const struct mr 
 	struct ibv_sge host = { (uintptr_t)rig->host, SIZE, rig->host_mr->lkey };
 	struct ibv_sge vram = { 0, SIZE, mr->lkey };
 	pthread_t thread;
-	int log = log_open();
+	int log = kmsg_open();
 	int bad = 0;
 
 	if (pthread_create(&thread, NULL, count, &c))
@@ -175,7 +149,7 @@ static void check_checksum(struct rig *rig, struct dmabuf *buf, const struct mr 
 	pthread_join(thread, NULL);
 	diag("%llu laps of the GPU's counter", (unsigned long long)c.laps);
 	is(bad, 0, "READs and WRITEs of memory that changes succeed");
-	is(log_count(log, "bad ICRC"), 0, "no packet is dropped for its checksum");
+	is(kmsg_count(log, "bad ICRC"), 0, "no packet is dropped for its checksum");
 	close(log);
 }
 
