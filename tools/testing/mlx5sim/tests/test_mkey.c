@@ -162,7 +162,7 @@ static void interleaved(void)
 	ok(write_to(mkey_make(d, &arg), VA, from, 8) == SYN_REMOTE_ACCESS,
 	   "a round that is not as long as it says");
 	qp_pair(d, d, &qa, &qb, NULL);
-	put_klm(list, 10, KLM_REPEAT, 3ull << 32 | 4);
+	put_klm(list, 7 + 3 + 16, KLM_REPEAT, 3ull << 32 | 4);
 	ok(write_to(mkey_make(d, &arg), VA, from, 8) == SYN_REMOTE_ACCESS,
 	   "a block that ends behind the list");
 	qp_pair(d, d, &qa, &qb, NULL);
