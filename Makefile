@@ -15,7 +15,7 @@ programs := tools/rdma-dmabuf tools/rdma-core tools/testing/selftests
 
 help: ## list the targets and the variables
 	@echo 'Targets:'
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 	@echo 'Variables:'
 	@awk -F '## ' '/^# [A-Z]+=.*## / { printf "  %-12s %s\n", substr($$1, 3), $$2 }' Makefile
 
@@ -55,6 +55,10 @@ bench: ## measure it, in a guest
 	@scripts/setup
 	@tools/rdma-dmabuf/bench-guest
 
+bench-mlx5: ## measure what dma-buf MRs cost in the kernels' own mlx5 drivers
+	@scripts/setup
+	@tools/rdma-dmabuf/bench-mlx5
+
 check: ## test everything but what takes hours; sets itself up
 	@scripts/check
 
@@ -70,5 +74,5 @@ kunit: ## run the KUnit tests in a guest
 clean: ## remove what was built; the cache of kernels stays
 	rm -rf build
 
-.PHONY: help setup modules tools install uninstall series demo bench check \
+.PHONY: help setup modules tools install uninstall series demo bench bench-mlx5 check \
 	check-all style kunit clean

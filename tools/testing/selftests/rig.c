@@ -163,12 +163,17 @@ out:
 	return good;
 }
 
-uint64_t now_ms(void)
+uint64_t now_ns(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ull + ts.tv_nsec / 1000000;
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+uint64_t now_ms(void)
+{
+	return now_ns() / 1000000;
 }
 
 /* Marsaglia's xorshift64*; zero would stay zero. */

@@ -64,6 +64,7 @@ struct dmabuf *rig_vgem(uint64_t size);
 bool rig_works(struct rig *rig, const struct mr *mr, uint64_t iova, struct dmabuf *buf,
 	       uint64_t offset, uint32_t length);
 
+uint64_t now_ns(void);
 uint64_t now_ms(void);
 
 /* The random numbers of a test: same seed, same numbers. */

@@ -43,14 +43,6 @@ static void *revoke_later(void *arg)
 	return NULL;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
-
 static int transfer(struct rig *rig, enum ibv_wr_opcode opcode, const struct mr *mr)
 {
 	struct ibv_sge sge = { (uintptr_t)rig->host, SIZE, rig->host_mr->lkey };
