@@ -14,7 +14,7 @@ function size(bytes)
 
 function rule(    i, j, text)
 {
-	text = "=======  ==========="
+	text = "========  ==========="
 	for (i = 1; i <= kernels; i++)
 		text = text "  =======  ====  ========  ======  ============"
 	print text
@@ -43,7 +43,7 @@ END {
 	print "."
 	print ""
 	rule()
-	printf "%-7s  %-11s", "size", "step"
+	printf "%-8s  %-11s", "size", "step"
 	for (k = 1; k <= kernels; k++)
 		printf "  %7s  %4s  %8s  %6s  %12s", "entries", "UMRs", "commands", "faults",
 			"instructions"
@@ -51,7 +51,7 @@ END {
 	rule()
 	for (i = 1; i <= count; i++) {
 		split(rows[i], name)
-		printf "%-7s  %-11s", size(name[1]), name[2]
+		printf "%-8s  %-11s", size(name[1]), name[2]
 		for (k = 1; k <= kernels; k++) {
 			split(figures[rows[i], k], f)
 			printf "  %7s  %4s  %8s  %6s  %12s", f[1], f[2], f[3], f[4], f[5]
