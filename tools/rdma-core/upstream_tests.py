@@ -4,8 +4,8 @@
 
 In the guest; run-tests starts it there.  Each test is a process of its own, so
 that one which crashes or hangs fails alone.  Without a baseline every failure is
-one; with a baseline (a file of "TEST STATUS[,STATUS]" lines, the statuses that
-the unmodified kernel modules gave in several runs) a test that fails there too
+one; with a baseline (a file of "TEST STATUS[,STATUS] [REASON]" lines, the statuses
+that the unmodified kernel modules gave in several runs) a test that fails there too
 is a TODO, and one that got worse is a failure.
 """
 import argparse
@@ -61,7 +61,7 @@ def read_baseline(path):
     with open(path, encoding='ascii') as lines:
         for line in lines:
             if not line.startswith('#') and line.strip():
-                test, statuses = line.split()
+                test, statuses = line.split()[:2]
                 baseline[test] = statuses.split(',')
     return baseline
 
@@ -145,7 +145,7 @@ def main():
     parser.add_argument('--only', default='*', help='pattern that the names of tests match')
     parser.add_argument('--baseline', help='statuses with the unmodified kernel modules')
     parser.add_argument('--no-skip', action='store_true', help='a test that skips fails')
-    parser.add_argument('--status', help='file for "TEST STATUS" lines; failures are fine then')
+    parser.add_argument('--status', help='file for "TEST STATUS [REASON]" lines; failures are fine then')
     parser.add_argument('--test-timeout', type=int, default=300, help='seconds')
     parser.add_argument('arguments', nargs='*', help="for rdma-core's tests, after --")
     options = parser.parse_args()
@@ -170,7 +170,7 @@ def main():
         name = test.id()
         known = baseline.get(name, [])
         status, detail = run_test(test, options.test_timeout)
-        statuses[name] = status
+        statuses[name] = f'{status} {(detail.splitlines() or [""])[-1]}'.rstrip()
         is_bad, directive = judge(status, known, options.no_skip)
         bad += is_bad
         if status == 'failed' or is_bad:
@@ -182,7 +182,7 @@ def main():
         print(f'{"not ok" if is_bad or status == "failed" else "ok"} {number} - {name}{directive}',
               flush=True)
     if options.status:
-        with open(options.status, 'w', encoding='ascii') as out:
+        with open(options.status, 'w', encoding='ascii', errors='backslashreplace') as out:
             out.writelines(f'{test} {status}\n' for test, status in sorted(statuses.items()))
         return 0
     return 1 if bad or not statuses else 0
