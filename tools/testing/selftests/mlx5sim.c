@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@
 static struct {
 	char *memory;
 	size_t size;
-	volatile uint32_t *registers;
+	_Atomic uint32_t *registers;
 } window;
 
 static bool read_line(const char *folder, const char *name, char *line, size_t size)
@@ -59,7 +60,7 @@ static bool is_window(const char *folder)
 	return !strcmp(id, WINDOW_ID);
 }
 
-static void enable(const char *folder)
+static void enable_device(const char *folder)
 {
 	char path[256];
 	FILE *out;
@@ -103,7 +104,7 @@ bool mlx5sim_there(void)
 
 		if (!is_window(folder))
 			continue;
-		enable(folder);
+		enable_device(folder);
 		window.registers = map_bar(folder, 2, &registers_size);
 		window.memory = map_bar(folder, 0, &window.size);
 	}
@@ -123,8 +124,9 @@ static const char *ask(uint16_t lid, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(window.memory, ANSWER, fmt, ap);
 	va_end(ap);
-	window.registers[REG_LID] = lid;
-	length = window.registers[REG_LENGTH];
+	/* One plain access each: the question before, the answer behind. */
+	atomic_store_explicit(&window.registers[REG_LID], lid, memory_order_release);
+	length = atomic_load_explicit(&window.registers[REG_LENGTH], memory_order_acquire);
 	if (length == NO_DEVICE)
 		bail("mlx5sim: no adapter has LID %u", lid);
 	if (length == NO_QUESTION)
