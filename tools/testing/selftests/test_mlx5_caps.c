@@ -5,6 +5,7 @@
  *	test_mlx5_caps NAME=VALUE...
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -48,6 +49,7 @@ static void works(const char *what, size_t size, bool by_umr)
 	uint8_t *mem = map(size), text[] = "to the end";
 	struct mlx5sim_key key;
 	struct ibv_mr *mr, *from;
+	uint64_t covered;
 	struct ibv_sge sge;
 
 	mr = ibv_reg_mr(pair.b.pd, mem, size, ACCESS);
@@ -57,7 +59,10 @@ static void works(const char *what, size_t size, bool by_umr)
 	is(mlx5sim_stat(LID, MLX5SIM_UMRS) > umrs, by_umr, "%s: %s UMR", what,
 	   by_umr ? "by" : "without");
 	key = mlx5sim_key(LID, mr->lkey);
-	is(key.count << key.log_page_size, size, "%s: all pages are in the list", what);
+	covered = (uint64_t)key.count << key.log_page_size;
+	/* Newer drivers take larger pages where memory allows: the last may lead too far. */
+	ok(covered >= size && covered - size < 2ull << key.log_page_size,
+	   "%s: the list covers all, %" PRIu64 " bytes", what, covered);
 	free(key.entries);
 	from = ibv_reg_mr(pair.a.pd, text, sizeof(text), IBV_ACCESS_LOCAL_WRITE);
 	if (!from)
