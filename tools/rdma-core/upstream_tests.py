@@ -6,7 +6,7 @@ In the guest; run-tests starts it there.  Each test is a process of its own, so
 that one which crashes or hangs fails alone.  Without a baseline every failure is
 one; with a baseline (a file of "TEST STATUS[,STATUS] [REASON]" lines, the statuses
 that the unmodified kernel modules gave in several runs) a test that fails there too
-is a TODO, and one that got worse is a failure.
+is a known failure, and one that got worse is a failure.
 """
 import argparse
 import ctypes

@@ -46,7 +46,7 @@ check() { scripts/check "$@" > "$work/log" 2>&1; }
 last() { tail -n 1 "$work/log"; }
 says() { grep -qF -- "$1" "$work/log"; ok $? "  and says '$1'"; }
 
-# TODO is TAP's word for a failure that is known.
+# A failure that is known has a directive of TAP for it behind its name.
 conf 'one|check|host|echo "ok 1 - a"; echo "ok 2 - b # SKIP no such device"; echo "not ok 3 - e # TODO old"; echo 1..3' \
 	'two|check|guest|echo "ok 1 - c"; echo 1..1' \
 	'three|check|host|echo "1..0 # SKIP nothing to do"' \
