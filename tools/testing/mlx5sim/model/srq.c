@@ -125,10 +125,26 @@ static enum cmd_status srq_init(struct mlx5sim *m, struct srq *srq,
 	return CMD_OK;
 }
 
-static void srq_abandon(struct srq *srq)
+/* A queue with the @bytes of @context that the command @c gave */
+static enum cmd_status srq_new(struct mlx5sim *m, const struct cmd *c,
+			       const struct srq_arg *arg, const u8 *context,
+			       u32 bytes, struct srq **out)
 {
-	ring_free(&srq->ring);
-	free(srq);
+	struct srq *srq = calloc(1, sizeof(*srq));
+	enum cmd_status status;
+
+	if (!srq)
+		return CMD_NO_RESOURCE;
+	status = srq_init(m, srq, arg);
+	if (status != CMD_OK) {
+		ring_free(&srq->ring);
+		free(srq);
+		return status;
+	}
+	memcpy(srq->context, context, bytes);
+	srq->obj.uid = c->uid;
+	*out = srq;
+	return CMD_OK;
 }
 
 enum cmd_status cmd_create_xrc_srq(struct mlx5sim *m, struct cmd *c)
@@ -165,16 +181,9 @@ enum cmd_status cmd_create_xrc_srq(struct mlx5sim *m, struct cmd *c)
 			     ifc_load(tail, TAIL_UMEM_ID, 32), &umem))
 		return CMD_BAD_RESOURCE;
 	arg.pages.umem = umem;
-	srq = calloc(1, sizeof(*srq));
-	if (!srq)
-		return CMD_NO_RESOURCE;
-	status = srq_init(m, srq, &arg);
-	if (status != CMD_OK) {
-		srq_abandon(srq);
+	status = srq_new(m, c, &arg, ctx, ifc_bytes(xrc_srqc), &srq);
+	if (status != CMD_OK)
 		return status;
-	}
-	memcpy(srq->context, ctx, ifc_bytes(xrc_srqc));
-	srq->obj.uid = c->uid;
 	srq->cq = cq;
 	srq->xrcd = xrcd;
 	srq->user_index = ifc_get(xrc_srqc, ctx, user_index);
@@ -215,16 +224,9 @@ enum cmd_status cmd_create_rmp(struct mlx5sim *m, struct cmd *c)
 			     ifc_get(wq, wq, wq_umem_id), &umem))
 		return CMD_BAD_RESOURCE;
 	arg.pages.umem = umem;
-	srq = calloc(1, sizeof(*srq));
-	if (!srq)
-		return CMD_NO_RESOURCE;
-	status = srq_init(m, srq, &arg);
-	if (status != CMD_OK) {
-		srq_abandon(srq);
+	status = srq_new(m, c, &arg, ctx, ifc_bytes(rmpc), &srq);
+	if (status != CMD_OK)
 		return status;
-	}
-	memcpy(srq->context, ctx, ifc_bytes(rmpc));
-	srq->obj.uid = c->uid;
 	srq->is_rmp = true;
 	ifc_set(create_rmp_out, c->out, rmpn, srq->obj.number);
 	return CMD_OK;

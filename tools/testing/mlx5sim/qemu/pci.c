@@ -35,6 +35,7 @@ struct mlx5sim_pci {
 	MemoryRegion msix;
 	QEMUTimer timer;
 	struct mlx5sim *model;
+	struct mlx5sim_ops ops;
 	QTAILQ_ENTRY(mlx5sim_pci) next;
 
 	/* properties */
@@ -188,17 +189,6 @@ static const struct mlx5sim_ops ops = {
 	.violation = host_violation,
 };
 
-static const struct mlx5sim_ops tracing_ops = {
-	.dma_read = host_dma_read,
-	.dma_write = host_dma_write,
-	.msix = host_msix,
-	.now_ns = host_now_ns,
-	.timer_set = host_timer_set,
-	.log = host_log,
-	.trace = host_trace,
-	.violation = host_violation,
-};
-
 static uint64_t bar_read(void *opaque, hwaddr addr, unsigned int size)
 {
 	struct mlx5sim_pci *dev = opaque;
@@ -252,8 +242,10 @@ static bool create_model(struct mlx5sim_pci *dev, Error **errp)
 		return false;
 	}
 	timer_init_ns(&dev->timer, QEMU_CLOCK_VIRTUAL, host_timer, dev);
-	dev->model = mlx5sim_new(dev, dev->trace ? &tracing_ops : &ops,
-				 &config);
+	dev->ops = ops;
+	if (dev->trace)
+		dev->ops.trace = host_trace;
+	dev->model = mlx5sim_new(dev, &dev->ops, &config);
 	if (!dev->model) {
 		error_setg(errp, "%s", dev->last_log);
 		return false;

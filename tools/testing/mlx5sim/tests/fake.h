@@ -350,6 +350,9 @@ void post_umr(struct fqp *qp, const struct umr_arg *arg);
 /* Post and wait; syndrome of the CQE, 0: good, -1: no CQE */
 int umr(struct fqp *qp, const struct umr_arg *arg);
 /* A context for a UMR */
+/* The context of a key: what CREATE_MKEY and UMR have in common */
+void fill_mkc(u8 *mkc, struct dev *d, u32 rights, u64 start, u64 len,
+	      u32 log_page);
 void umr_mkc(struct umr_arg *arg, struct dev *d, u32 rights, u64 start, u64 len,
 	     u32 log_page);
 

@@ -149,8 +149,8 @@ u8 *wait_cqe(struct queue *cq, u64 ns)
 	return cq_poll(cq);
 }
 
-static void fill_mkc(u8 *mkc, struct dev *d, u32 rights, u64 start, u64 len,
-		     u32 log_page)
+void fill_mkc(u8 *mkc, struct dev *d, u32 rights, u64 start, u64 len,
+	      u32 log_page)
 {
 	ifc_set(mkc, mkc, lr, !!(rights & LR));
 	ifc_set(mkc, mkc, lw, !!(rights & LW));

@@ -140,16 +140,7 @@ void umr_mkc(struct umr_arg *arg, struct dev *d, u32 rights, u64 start, u64 len,
 	u8 *mkc = arg->mkc;
 
 	memset(mkc, 0, sizeof(arg->mkc));
-	ifc_set(mkc, mkc, lr, !!(rights & LR));
-	ifc_set(mkc, mkc, lw, !!(rights & LW));
-	ifc_set(mkc, mkc, rr, !!(rights & RR));
-	ifc_set(mkc, mkc, rw, !!(rights & RW));
-	ifc_set(mkc, mkc, a, !!(rights & AT));
-	ifc_set(mkc, mkc, start_addr, start);
-	ifc_set(mkc, mkc, len, len);
-	ifc_set(mkc, mkc, log_page_size, log_page);
-	ifc_set(mkc, mkc, pd, d->pd);
-	ifc_set(mkc, mkc, qpn, 0xffffff);
+	fill_mkc(mkc, d, rights, start, len, log_page);
 	ifc_set(mkc, mkc, mkey_7_0, arg->key & 0xff);
 }
 
