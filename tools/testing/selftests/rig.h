@@ -65,6 +65,9 @@ bool rig_works(struct rig *rig, const struct mr *mr, uint64_t iova, struct dmabu
 	       uint64_t offset, uint32_t length);
 
 uint64_t now_ns(void);
+/* @size bytes of fresh memory in pages of their own, for munmap(); or bails out. */
+uint8_t *rig_pages(size_t size);
+
 uint64_t now_ms(void);
 
 /* The random numbers of a test: same seed, same numbers. */

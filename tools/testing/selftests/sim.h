@@ -30,9 +30,6 @@ int sim_inject(const struct dmabuf *buf, uint32_t step, uint32_t count, int32_t 
 int sim_inject_nth(const struct dmabuf *buf, uint32_t step, uint32_t nth, uint32_t count,
 		   int32_t error);
 
-/* The same for the @nth call and those that follow it. */
-int sim_inject_nth(const struct dmabuf *buf, uint32_t step, uint32_t nth, uint32_t count,
-		   int32_t error);
 /* As @inject says, for all buffers of the device that @buf is on. */
 int sim_inject_device(const struct dmabuf *buf, const struct drm_vramsim_inject *inject);
 /*

@@ -25,16 +25,6 @@ static struct ibv_context *ctx;
 static struct ibv_device_attr_ex attr;
 static struct rc_pair pair;
 
-static uint8_t *map(size_t size)
-{
-	void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (mem == MAP_FAILED)
-		bail("no memory");
-	return mem;
-}
-
 static void connect(void)
 {
 	if (rc_pair_init(&pair, ctx))
@@ -46,7 +36,7 @@ static void works(const char *what, size_t size, bool by_umr)
 {
 	uint64_t umrs = mlx5sim_stat(LID, MLX5SIM_UMRS);
 	unsigned int keys = mlx5sim_live_keys(LID);
-	uint8_t *mem = map(size), text[] = "to the end";
+	uint8_t *mem = rig_pages(size), text[] = "to the end";
 	struct mlx5sim_key key;
 	struct ibv_mr *mr, *from;
 	uint64_t covered;
@@ -81,7 +71,7 @@ static void works(const char *what, size_t size, bool by_umr)
 
 static void no_page_faults(const char *what)
 {
-	uint8_t *mem = map(PAGE);
+	uint8_t *mem = rig_pages(PAGE);
 	struct ibv_mr *mr;
 
 	is(attr.odp_caps.general_caps, 0, "%s: page faults are not offered", what);

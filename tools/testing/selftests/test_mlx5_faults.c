@@ -78,16 +78,6 @@ static long pinned(void)
 	return kib;
 }
 
-static uint8_t *map(size_t size)
-{
-	void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (mem == MAP_FAILED)
-		bail("no memory");
-	return mem;
-}
-
 /* Operations that make an object, and the other way round */
 
 static void *make_pd(void)
@@ -147,7 +137,7 @@ static void *make_mr(void)
 	static unsigned int next;
 
 	if (!pages)
-		pages = map(ROUNDS * PAGE);
+		pages = rig_pages(ROUNDS * PAGE);
 	return ibv_reg_mr(pair.a.pd, pages + next++ % ROUNDS * PAGE, PAGE, ACCESS);
 }
 
@@ -341,7 +331,7 @@ static void test_lost_completion(const char *fault)
 static void test_failed_resume(const char *fault)
 {
 	struct ibv_mr *odp;
-	uint8_t *pages = map(SIZE);
+	uint8_t *pages = rig_pages(SIZE);
 	struct ibv_sge from = sge();
 	int status = 0, i;
 
@@ -440,8 +430,8 @@ int main(void)
 {
 	if (!mlx5sim_there())
 		tap_skip_all("no simulated ConnectX");
-	mem_a = map(SIZE);
-	mem_b = map(SIZE);
+	mem_a = rig_pages(SIZE);
+	mem_b = rig_pages(SIZE);
 	set_up();
 	kmsg = kmsg_open();
 	for (size_t i = 0; i < sizeof(failures) / sizeof(*failures); i++)

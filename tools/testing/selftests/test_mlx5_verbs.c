@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "child.h"
 #include "mlx5sim.h"
 #include "rig.h"
 #include "tap.h"
@@ -39,16 +39,6 @@ static void fill(uint8_t *mem, size_t len, uint64_t seed)
 
 		memcpy(mem + i, &r, len - i < 8 ? len - i : 8);
 	}
-}
-
-static uint8_t *map(size_t size)
-{
-	void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (mem == MAP_FAILED)
-		bail("no memory");
-	return mem;
 }
 
 static struct ibv_sge sge_of(const struct ibv_mr *mr, const uint8_t *at, uint32_t len)
@@ -245,6 +235,7 @@ static void test_errors(void)
 	struct ibv_sge good = sge_of(mr_a, mem_a, 64), bad = good, huge = good;
 	uint64_t there = (uintptr_t)mem_b;
 	struct ibv_mr *read_only;
+	uint32_t dead;
 
 	bad.lkey ^= 0x7f;
 	huge.addr = (uintptr_t)mem_a + SIZE - 8;
@@ -267,8 +258,9 @@ static void test_errors(void)
 	   "READ of a read-only MR");
 	error_case("WRITE to a read-only MR", IBV_WR_RDMA_WRITE, good, there, read_only->rkey,
 		   IBV_WC_REM_ACCESS_ERR);
+	dead = read_only->rkey;
 	is(ibv_dereg_mr(read_only), 0, "deregister");
-	error_case("READ of a dead MR", IBV_WR_RDMA_READ, good, there, mr_b->rkey + 0x100000,
+	error_case("READ of a dead MR", IBV_WR_RDMA_READ, good, there, dead,
 		   IBV_WC_REM_ACCESS_ERR);
 }
 
@@ -303,7 +295,7 @@ static void test_odp(void)
 	struct ibv_device_attr_ex attr = { 0 };
 	uint32_t want = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
 			IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
-	uint8_t *a = map(SIZE), *b = map(SIZE);
+	uint8_t *a = rig_pages(SIZE), *b = rig_pages(SIZE);
 	struct ibv_mr *odp_a, *odp_b;
 	struct ibv_sge sge, to;
 	uint64_t before;
@@ -387,7 +379,7 @@ static void test_implicit_odp(void)
 	ok(all, "register the address space");
 	if (!all)
 		return;
-	late = map(SIZE);
+	late = rig_pages(SIZE);
 	fill(mem_a, SIZE, 31);
 	is(rc_do(&pair.a, IBV_WR_RDMA_WRITE, &sge, (uintptr_t)late + 123, all->rkey), 0,
 	   "WRITE to memory that was not there then");
@@ -511,38 +503,39 @@ static void test_srq(void)
 
 /*
  * Traffic without end between two MRs with page faults, whose pages are given back
- * all the time; tells through @ready once it runs.
+ * all the time; tells through a pipe, @arg, once it runs.
  */
-static void __attribute__((noreturn)) endless_traffic(int ready)
+static int endless_traffic(void *arg)
 {
+	int ready = *(int *)arg;
 	struct ibv_context *own = rc_open(DEVICE);
-	uint8_t *from = map(SIZE), *to = map(SIZE);
+	uint8_t *from = rig_pages(SIZE), *to = rig_pages(SIZE);
 	struct ibv_mr *from_mr, *to_mr;
 	struct rc_pair p;
 	unsigned int n;
 
 	if (!own || rc_pair_init(&p, own))
-		_exit(1);
+		return 1;
 	from_mr = ibv_reg_mr(p.a.pd, from, SIZE, RIG_ACCESS | IBV_ACCESS_ON_DEMAND);
 	to_mr = ibv_reg_mr(p.b.pd, to, SIZE, RIG_ACCESS | IBV_ACCESS_ON_DEMAND);
 	if (!from_mr || !to_mr)
-		_exit(2);
+		return 2;
 	for (;;) {
 		for (n = 0; n < SIZE / CHUNK; n++) {
 			struct ibv_sge sge = sge_of(from_mr, from + n * CHUNK, CHUNK);
 
 			if (rc_post(&p.a, n % 2 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, &sge,
 				    (uintptr_t)to + n * CHUNK, to_mr->rkey))
-				_exit(3);
+				return 3;
 		}
 		for (n = 0; n < SIZE / CHUNK; n++) {
 			struct ibv_wc wc;
 
 			if (rc_wait(&p.a, &wc, WAIT_MS))
-				_exit(4);
+				return 4;
 		}
 		if (write(ready, "r", 1) != 1)
-			_exit(5);
+			return 5;
 		madvise(from, SIZE, MADV_DONTNEED);
 		madvise(to, SIZE, MADV_DONTNEED);
 	}
@@ -554,25 +547,19 @@ static void test_kill(void)
 	int round;
 
 	for (round = 0; round < 5; round++) {
-		int status, ready[2];
+		int ready[2];
 		pid_t pid;
 		char c;
 
 		if (pipe(ready))
 			bail("pipe: %s", strerror(errno));
-		fflush(stdout);
-		pid = fork();
-		if (pid < 0)
-			bail("fork: %s", strerror(errno));
-		if (!pid)
-			endless_traffic(ready[1]);
+		pid = child_start(endless_traffic, &ready[1]);
 		close(ready[1]);
 		is(read(ready[0], &c, 1), 1, "a process with traffic and page faults");
 		usleep(round * 7000);
 		kill(pid, SIGKILL);
 		close(ready[0]);
-		waitpid(pid, &status, 0);
-		ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "killed");
+		is(child_wait(pid, WAIT_MS), CHILD_SIGNAL(SIGKILL), "killed");
 	}
 	is(mlx5sim_live_keys(LID), keys, "its keys are gone");
 }
@@ -584,8 +571,8 @@ int main(void)
 		tap_skip_all("no %s: %s", DEVICE, strerror(errno));
 	if (rc_pair_init(&pair, ctx))
 		bail("%s: %s", rc_failed_call(), strerror(errno));
-	mem_a = map(SIZE);
-	mem_b = map(SIZE);
+	mem_a = rig_pages(SIZE);
+	mem_b = rig_pages(SIZE);
 	mr_a = ibv_reg_mr(pair.a.pd, mem_a, SIZE, ALL_ACCESS);
 	mr_b = ibv_reg_mr(pair.b.pd, mem_b, SIZE, ALL_ACCESS);
 	if (!mr_a || !mr_b)

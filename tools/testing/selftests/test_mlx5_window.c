@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "child.h"
 #include "mlx5sim.h"
 #include "rig.h"
 #include "tap.h"
@@ -24,26 +24,19 @@ static uint16_t lid_of(struct ibv_context *ctx)
 	return port.lid;
 }
 
+static int ask_nobody(void *arg)
+{
+	(void)arg;
+	if (!freopen("/dev/null", "w", stdout))
+		return 0;
+	mlx5sim_stat(NO_LID, MLX5SIM_COMMANDS);
+	return 0;
+}
+
 /* Asking a device that is not there ends a test. */
 static void test_no_device(void)
 {
-	int status = 0;
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (pid < 0)
-		bail("fork: %s", strerror(errno));
-	if (!pid) {
-		if (!freopen("/dev/null", "w", stdout))
-			_exit(2);
-		mlx5sim_stat(NO_LID, MLX5SIM_COMMANDS);
-		_exit(0);
-	}
-	if (waitpid(pid, &status, 0) != pid)
-		bail("waitpid: %s", strerror(errno));
-	ok(WIFEXITED(status) && WEXITSTATUS(status) == TAP_EXIT_FAIL,
-	   "no answer for LID %d", NO_LID);
+	is(child_run(ask_nobody, NULL, 10000), TAP_EXIT_FAIL, "no answer for LID %d", NO_LID);
 }
 
 /* What one adapter has is not the other one's. */
