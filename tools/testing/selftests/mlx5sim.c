@@ -158,6 +158,13 @@ uint64_t mlx5sim_stat(uint16_t lid, const char *name)
 	return number(&at, name);
 }
 
+void mlx5sim_order(uint16_t lid, const char *faults)
+{
+	const char *at = ask(lid, "order %s", faults);
+
+	number(&at, "ordered");
+}
+
 uint32_t mlx5sim_key_that_maps(uint16_t lid, uint64_t addr, uint64_t len)
 {
 	const char *at = ask(lid, "maps %#" PRIx64 " %#" PRIx64, addr, len);

@@ -26,8 +26,15 @@ uint64_t mlx5sim_stat(uint16_t lid, const char *name);
 #define MLX5SIM_CQES		"cqes"		/* completion queue entries written */
 #define MLX5SIM_FAULTS		"faults"	/* page faults reported */
 #define MLX5SIM_RESUMES		"resumes"	/* page faults resumed */
+#define MLX5SIM_INJECTED	"injected"	/* faults on purpose that happened */
 #define MLX5SIM_DMA_READ	"dma_read"	/* bytes */
 #define MLX5SIM_DMA_WRITTEN	"dma_written"	/* bytes */
+
+/*
+ * Orders faults on purpose, a list as Documentation/mlx5sim.rst has it, which count
+ * from now on: "cqe-error:0x25:1" is the next UMR.  Bails out if it is not understood.
+ */
+void mlx5sim_order(uint16_t lid, const char *faults);
 
 /*
  * The key that lets an access reach some of the bus memory [addr, addr + len),

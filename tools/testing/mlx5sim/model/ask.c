@@ -184,14 +184,23 @@ static void say_stats(const struct mlx5sim *m, struct text *t)
 {
 	const struct mlx5sim_stats *s = &m->stats;
 
-	say(t, "{\"commands\":%" PRIu64 ",\"mkeys\":%" PRIu64 ",\"umrs\":%" PRIu64 ",\"xlt_entries\":%" PRIu64 ",\"wqes\":%" PRIu64 ",\"cqes\":%" PRIu64 ",\"faults\":%" PRIu64 ",\"resumes\":%" PRIu64 ",\"dma_read\":%" PRIu64 ",\"dma_written\":%" PRIu64 "}",
+	say(t, "{\"commands\":%" PRIu64 ",\"mkeys\":%" PRIu64 ",\"umrs\":%" PRIu64 ",\"xlt_entries\":%" PRIu64 ",\"wqes\":%" PRIu64 ",\"cqes\":%" PRIu64 ",\"faults\":%" PRIu64 ",\"resumes\":%" PRIu64 ",\"injected\":%" PRIu64 ",\"dma_read\":%" PRIu64 ",\"dma_written\":%" PRIu64 "}",
 	    s->commands, s->mkeys, s->umrs, s->xlt_entries, s->wqes, s->cqes,
-	    s->faults, s->resumes, s->dma_read, s->dma_written);
+	    s->faults, s->resumes, s->injected, s->dma_read, s->dma_written);
 }
 
-int mlx5sim_ask(const struct mlx5sim *m, const char *question, char *answer,
+static void say_ordered(struct mlx5sim *m, struct text *t, const char *faults)
+{
+	if (mlx5sim_order(m, faults))
+		say(t, "{\"ordered\":%u}", m->inject.count - m->inject.configured);
+	else
+		say(t, "{\"error\":\"list of faults not understood\"}");
+}
+
+int mlx5sim_ask(struct mlx5sim *m, const char *question, char *answer,
 		size_t size)
 {
+	static const char order[] = "order ";
 	struct text t = { .buf = answer, .size = size };
 	unsigned long long a, b;
 	char end;
@@ -201,6 +210,8 @@ int mlx5sim_ask(const struct mlx5sim *m, const char *question, char *answer,
 		say_stats(m, &t);
 	} else if (!strcmp(question, "keys")) {
 		say_keys(m, &t);
+	} else if (!strncmp(question, order, strlen(order))) {
+		say_ordered(m, &t, question + strlen(order));
 	} else if (sscanf(question, "xlt %lli %c", (long long *)&a, &end) == 1) {
 		say_xlt(m, &t, a);
 	} else if (sscanf(question, "maps %lli %lli %c", (long long *)&a,

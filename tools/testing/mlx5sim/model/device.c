@@ -172,7 +172,7 @@ struct mlx5sim *mlx5sim_new(void *host, const struct mlx5sim_ops *ops,
 	} else if (!caps_init(m, config->caps)) {
 		note(m, "list of capabilities not understood: %s",
 		     config->caps);
-	} else if (!inject_parse(&m->inject, config->faults)) {
+	} else if (!inject_configure(&m->inject, config->faults)) {
 		note(m, "list of faults not understood: %s", config->faults);
 	} else {
 		m->next = devices;

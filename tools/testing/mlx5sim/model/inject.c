@@ -15,6 +15,7 @@ static const struct {
 	[INJECT_CMD_DROP]	= { "cmd-drop:", true, false },
 	[INJECT_CQE_DELAY]	= { "cqe-delay:", true, true },
 	[INJECT_CQE_DROP]	= { "cqe-drop:", true, false },
+	[INJECT_CQE_ERROR]	= { "cqe-error:", true, false },
 	[INJECT_RESUME_ERROR]	= { "resume-error:", false, false },
 };
 
@@ -55,19 +56,54 @@ static bool parse_one(const char **at, struct injection *i)
 	return !kinds[i->kind].has_value || number(at, ',', &i->value);
 }
 
-bool inject_parse(struct injections *i, const char *text)
+static bool parse(struct injections *i, const char *text)
 {
 	while (text && *text) {
-		if (i->count == INJECTIONS ||
-		    !parse_one(&text, &i->list[i->count]))
+		if (i->count == INJECTIONS)
+			return false;
+		i->list[i->count] = (struct injection){ 0 };
+		if (!parse_one(&text, &i->list[i->count]))
 			return false;
 		i->count++;
 	}
 	return true;
 }
 
+bool inject_configure(struct injections *i, const char *text)
+{
+	if (!parse(i, text))
+		return false;
+	i->configured = i->count;
+	return true;
+}
+
+/* Those ordered before that have happened */
+static void forget_done(struct injections *i)
+{
+	u32 kept = i->configured;
+
+	for (u32 n = kept; n < i->count; n++)
+		if (i->list[n].seen < i->list[n].nth)
+			i->list[kept++] = i->list[n];
+	i->count = kept;
+}
+
+bool mlx5sim_order(struct mlx5sim *m, const char *faults)
+{
+	struct injections *i = &m->inject;
+	u32 count;
+
+	forget_done(i);
+	count = i->count;
+	if (parse(i, faults))
+		return true;
+	i->count = count;
+	return false;
+}
+
 void inject_reset(struct injections *i)
 {
+	i->count = i->configured;
 	for (u32 n = 0; n < i->count; n++)
 		i->list[n].seen = 0;
 }
@@ -85,6 +121,7 @@ bool inject_hit(struct mlx5sim *m, enum inject_kind kind, u32 opcode,
 			continue;
 		hit = true;
 		*value = i->value;
+		m->stats.injected++;
 		note(m, "injected: %s0x%x, number %llu", kinds[kind].name,
 		     opcode, (unsigned long long)i->nth);
 	}

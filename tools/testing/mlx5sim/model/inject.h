@@ -15,6 +15,7 @@ enum inject_kind {
 	INJECT_CMD_DROP,
 	INJECT_CQE_DELAY,
 	INJECT_CQE_DROP,
+	INJECT_CQE_ERROR,
 	INJECT_RESUME_ERROR,
 	INJECT_KINDS,
 };
@@ -35,15 +36,22 @@ struct injection {
 	u64 seen;
 };
 
+/**
+ * struct injections - all of them
+ * @count: how many there are
+ * @configured: how many of them, the first ones, are there again after a reset
+ * @list: the faults
+ */
 struct injections {
 	u32 count;
+	u32 configured;
 	struct injection list[INJECTIONS];
 };
 
 struct mlx5sim;
 
-/* Parse a list; false: not understood */
-bool inject_parse(struct injections *i, const char *text);
+/* The list that a device comes with; false: not understood */
+bool inject_configure(struct injections *i, const char *text);
 void inject_reset(struct injections *i);
 /* Count one event; true: it is the one, *@value tells the parameter */
 bool inject_hit(struct mlx5sim *m, enum inject_kind kind, u32 opcode,

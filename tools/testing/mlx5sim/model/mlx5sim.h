@@ -72,6 +72,7 @@ struct mlx5sim_ops {
  *	"cmd-delay:OP:N:NS", "cmd-drop:OP:N" its completion is late or lost;
  *	"cqe-delay:OP:N:NS", "cqe-drop:OP:N" the same for the completion of the
  *	Nth send queue entry with opcode OP;
+ *	"cqe-error:OP:N" that entry is not executed and completes in error;
  *	"resume-error:N" the Nth PAGE_FAULT_RESUME counts as one with error.
  *	Numbers in C notation; N starts at 1.
  * @caps: list "NAME=VALUE", separated by commas, or NULL: values for fields
@@ -139,6 +140,7 @@ unsigned int mlx5sim_violation(const struct mlx5sim *m);
  * @cqes: completion queue entries written
  * @faults: page faults reported
  * @resumes: page faults resumed
+ * @injected: faults on purpose that happened
  * @dma_read: bytes read
  * @dma_written: bytes written
  */
@@ -151,6 +153,7 @@ struct mlx5sim_stats {
 	uint64_t cqes;
 	uint64_t faults;
 	uint64_t resumes;
+	uint64_t injected;
 	uint64_t dma_read;
 	uint64_t dma_written;
 };
@@ -199,13 +202,22 @@ bool mlx5sim_maps(const struct mlx5sim *m, uint64_t addr, uint64_t len,
 		  uint32_t *key);
 
 /**
- * mlx5sim_ask() - the questions above as text, for a monitor or a debug window
- * @question: "xlt KEY", "maps ADDR LEN", "stats" or "keys"
+ * mlx5sim_order() - order faults of a device that runs
+ * @faults: a list as in struct mlx5sim_config, counted from now on; a reset
+ *	forgets them
+ *
+ * Return: false, and nothing is ordered: not understood, or too many.
+ */
+bool mlx5sim_order(struct mlx5sim *m, const char *faults);
+
+/**
+ * mlx5sim_ask() - all this as text, for a monitor or a debug window
+ * @question: "xlt KEY", "maps ADDR LEN", "stats", "keys" or "order FAULTS"
  * @answer: receives one JSON object, cut at @size
  *
  * Return: length of the whole answer as snprintf() does, or -1: not a question.
  */
-int mlx5sim_ask(const struct mlx5sim *m, const char *question, char *answer,
+int mlx5sim_ask(struct mlx5sim *m, const char *question, char *answer,
 		size_t size);
 
 #endif /* MLX5SIM_H */

@@ -494,8 +494,16 @@ static bool step(struct mlx5sim *m, struct qp *qp)
 	}
 	if (fault->pending)
 		return false;
-	if (!r->loaded && !load(m, qp))
-		return true;
+	if (!r->loaded) {
+		u64 unused;
+
+		if (!load(m, qp))
+			return true;
+		if (inject_hit(m, INJECT_CQE_ERROR, r->wqe.opcode, &unused)) {
+			complete(m, qp, SYN_LOCAL_QP_OP);
+			return true;
+		}
+	}
 	if (fault->rejected) {
 		fault->rejected = false;
 		complete(m, qp, SYN_LOCAL_PROT);

@@ -36,7 +36,7 @@ struct window {
 static void ask(struct window *window, uint16_t lid)
 {
 	char *memory = memory_region_get_ram_ptr(&window->memory);
-	const struct mlx5sim *model = mlx5sim_host_find(lid);
+	struct mlx5sim *model = mlx5sim_host_find(lid);
 	char question[ANSWER];
 	long len;
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "../../selftests/tap.h"
+#include "../model/inject.h"
 #include "../model/qp.h"
 #include "fake.h"
 
@@ -113,6 +114,83 @@ static void completion_late(void)
 		ok(!umr(uq, &u), "the next one is there");
 		ok(mlx5sim_stats(d->sim)->umrs == 2, "both were executed");
 	}
+	teardown();
+}
+
+/* The request is not executed, and those behind it are flushed. */
+static void completion_in_error(void)
+{
+	static const u8 syndromes[] = { 0, SYN_LOCAL_QP_OP, SYN_FLUSH };
+	u8 *cqe;
+
+	setup("cqe-error:0:2,cqe-error:0x25:2", NULL);
+	for (u32 i = 0; i < ARRAY_SIZE(syndromes); i++) {
+		struct wqe w;
+
+		wqe_begin(&w, qa, WQE_NOP, SIGNALED, 0);
+		wqe_queue(&w);
+	}
+	qp_ring(qa);
+	for (u32 i = 0; i < ARRAY_SIZE(syndromes); i++) {
+		cqe = wait_cqe(qa->scq, MSEC);
+		ok(cqe && cqe_counter(cqe) == i &&
+		   cqe_syndrome(cqe) == syndromes[i],
+		   "NOP %u: syndrome 0x%x", i, syndromes[i]);
+	}
+	ok(qp_state(qa) == MLX5_QPC_STATE_ERR, "the QP is in error");
+	{
+		struct mkey_arg arg = {
+			.mode = MLX5_MKC_ACCESS_MODE_MTT, .free = true,
+		};
+		struct umr_arg u = { .flags = UMR_INLINE };
+		struct umr_arg lives = { 0 };
+		u64 at;
+
+		u.key = mkey_make(d, &arg);
+		ok(!umr(uq, &u), "the first UMR");
+		lives.key = mr_make(d, VA, PAGE, ALL_RIGHTS, &at);
+		umr_mkc(&lives, d, 0, 0, 0, 12);
+		lives.mask = UMR_MASK_FREE;
+		ifc_set(mkc, lives.mkc, free, 1);
+		ok(umr(uq, &lives) == SYN_LOCAL_QP_OP, "the second fails");
+		ok(mlx5sim_maps(d->sim, at, PAGE, NULL), "it changed nothing");
+		ok(umr(uq, &u) == SYN_FLUSH, "the third is flushed");
+		ok(mlx5sim_stats(d->sim)->umrs == 1, "one was executed");
+		ok(mlx5sim_stats(d->sim)->injected == 2, "two faults counted");
+	}
+	teardown();
+}
+
+/* Faults ordered while the device runs count from then on. */
+static void ordered(void)
+{
+	char answer[64];
+	u32 failed = 0;
+
+	setup("cqe-error:0:9", NULL);
+	ok(nop() && nop(), "two NOPs");
+	ok(mlx5sim_order(d->sim, "cqe-drop:0:2"), "order");
+	ok(nop() && !nop() && nop(), "the second from now on");
+	ok(mlx5sim_order(d->sim, "cqe-drop:0:1,cqe-drop:0:3"), "order two");
+	ok(!nop() && nop() && !nop(), "both");
+	ok(!mlx5sim_order(d->sim, "cqe-drop:0:1,nonsense"), "not understood");
+	ok(nop(), "nothing was ordered");
+	for (u32 i = 0; i < 2 * INJECTIONS; i++)
+		failed += mlx5sim_order(d->sim, "0x10a:1:3") && query() == 3;
+	ok(failed == 2 * INJECTIONS, "what has happened takes no room");
+	for (u32 i = 0; i < INJECTIONS - 1; i++)
+		mlx5sim_order(d->sim, "0x10a:1000:3");
+	ok(!mlx5sim_order(d->sim, "0x10a:1:3"), "no room for more");
+	ok(mlx5sim_ask(d->sim, "order 0x10a:1:3", answer, sizeof(answer)) > 0 &&
+	   strstr(answer, "error"), "as text: %s", answer);
+	mlx5sim_reset(d->sim);
+	ok(mlx5sim_ask(d->sim, "order 0x800:1:3", answer, sizeof(answer)) > 0 &&
+	   !strcmp(answer, "{\"ordered\":1}"),
+	   "a reset forgot them: %s", answer);
+	d->pages = 0;
+	mlx5sim_reset(d->sim);
+	ok(!dev_boot(d), "the device loads");
+	ok(mlx5sim_stats(d->sim)->injected == 0, "and has no fault");
 	teardown();
 }
 
@@ -263,6 +341,8 @@ int main(void)
 	command_status();
 	command_late();
 	completion_late();
+	completion_in_error();
+	ordered();
 	resume();
 	capabilities();
 	traces();
