@@ -176,6 +176,8 @@ void ib_umem_dmabuf_revoke_lock(struct ib_umem_dmabuf *umem_dmabuf);
 void ib_umem_dmabuf_revoke_unlock(struct ib_umem_dmabuf *umem_dmabuf);
 void ib_umem_dmabuf_revoke(struct ib_umem_dmabuf *umem_dmabuf);
 int ib_umem_dmabuf_map_pages(struct ib_umem_dmabuf *umem_dmabuf);
+int ib_umem_dmabuf_map_pages_timeout(struct ib_umem_dmabuf *umem_dmabuf,
+				     long timeout);
 void ib_umem_dmabuf_unmap_pages(struct ib_umem_dmabuf *umem_dmabuf);
 void ib_umem_dmabuf_release(struct ib_umem_dmabuf *umem_dmabuf);
 void ib_umem_dmabuf_query(const struct ib_umem_dmabuf *umem_dmabuf,
@@ -248,6 +250,13 @@ static inline void ib_umem_dmabuf_revoke(struct ib_umem_dmabuf *umem_dmabuf)
 }
 
 static inline int ib_umem_dmabuf_map_pages(struct ib_umem_dmabuf *umem_dmabuf)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int
+ib_umem_dmabuf_map_pages_timeout(struct ib_umem_dmabuf *umem_dmabuf,
+				 long timeout)
 {
 	return -EOPNOTSUPP;
 }

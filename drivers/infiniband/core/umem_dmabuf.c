@@ -146,37 +146,37 @@ err:
  * where exporters put their copies; to wait for the shared ones would be to wait
  * for rendering.  A user's thread can be interrupted, a kernel thread cannot.
  */
-static int umem_dmabuf_wait_fence(struct ib_umem_dmabuf *umem_dmabuf)
+static int umem_dmabuf_wait_fence(struct ib_umem_dmabuf *umem_dmabuf,
+				  long timeout)
 {
 	bool intr = !(current->flags & PF_KTHREAD);
 	long ret;
 
 	ret = dma_resv_wait_timeout_rcu(umem_dmabuf->dmabuf->resv, false, intr,
-					MAX_SCHEDULE_TIMEOUT);
+					timeout);
 	if (ret > 0)
 		return 0;
+	if (!ret)
+		return -EAGAIN;
 	return ib_umem_dmabuf_refuse(umem_dmabuf->umem.ibdev, "fence", ret);
 }
 
 /**
- * ib_umem_dmabuf_map_pages - map the window for the device
+ * ib_umem_dmabuf_map_pages_timeout - map the window, with an end to the waiting
  * @umem_dmabuf: the import
+ * @timeout: jiffies to wait for a fence of the exporter, or MAX_SCHEDULE_TIMEOUT
  *
- * On success the addresses in &ib_umem_dmabuf.umem are good until the
- * reservation lock is released, and after that until the driver's callback.
- * Cheap if the window is mapped already.
- *
- * The lock is dropped and taken again while a fence of the exporter is
- * outstanding: what the caller knew about this import before the call, it has
- * to look up again.
+ * As ib_umem_dmabuf_map_pages(), for those whom others wait for.  When the time
+ * is up, the window stays mapped but the device must not use it yet; the next
+ * call goes on waiting.
  *
  * Context: sleeps; the reservation lock is held.  Interruptible unless called
  * from a kernel thread.
- * Return: 0; -ENODEV for good if the memory was revoked; -EINVAL if the
- * exporter's list is shorter than the window; -ERESTARTSYS after a signal; else
- * the exporter's answer.  Nothing is mapped then that was not before.
+ * Return: -EAGAIN if the fence has not signaled in time; else as
+ * ib_umem_dmabuf_map_pages().
  */
-int ib_umem_dmabuf_map_pages(struct ib_umem_dmabuf *umem_dmabuf)
+int ib_umem_dmabuf_map_pages_timeout(struct ib_umem_dmabuf *umem_dmabuf,
+				     long timeout)
 {
 	struct dma_resv *resv = umem_dmabuf->dmabuf->resv;
 	unsigned int round;
@@ -202,7 +202,7 @@ int ib_umem_dmabuf_map_pages(struct ib_umem_dmabuf *umem_dmabuf)
 		generation = umem_dmabuf->maps;
 		if (unlock)
 			dma_resv_unlock(resv);
-		ret = umem_dmabuf_wait_fence(umem_dmabuf);
+		ret = umem_dmabuf_wait_fence(umem_dmabuf, timeout);
 		if (unlock)
 			dma_resv_lock(resv, NULL);
 
@@ -212,11 +212,37 @@ int ib_umem_dmabuf_map_pages(struct ib_umem_dmabuf *umem_dmabuf)
 			/* Another thread may have seen the fence signal. */
 			if (umem_dmabuf->ready)
 				return 0;
-			ib_umem_dmabuf_unmap_pages(umem_dmabuf);
+			if (ret != -EAGAIN)
+				ib_umem_dmabuf_unmap_pages(umem_dmabuf);
 		}
 		if (ret)
 			return ret;
 	}
+}
+EXPORT_SYMBOL_GPL(ib_umem_dmabuf_map_pages_timeout);
+
+/**
+ * ib_umem_dmabuf_map_pages - map the window for the device
+ * @umem_dmabuf: the import
+ *
+ * On success the addresses in &ib_umem_dmabuf.umem are good until the
+ * reservation lock is released, and after that until the driver's callback.
+ * Cheap if the window is mapped already.
+ *
+ * The lock is dropped and taken again while a fence of the exporter is
+ * outstanding: what the caller knew about this import before the call, it has
+ * to look up again.
+ *
+ * Context: sleeps; the reservation lock is held.  Interruptible unless called
+ * from a kernel thread.
+ * Return: 0; -ENODEV for good if the memory was revoked; -EINVAL if the
+ * exporter's list is shorter than the window; -ERESTARTSYS after a signal; else
+ * the exporter's answer.  Nothing is mapped then that was not before.
+ */
+int ib_umem_dmabuf_map_pages(struct ib_umem_dmabuf *umem_dmabuf)
+{
+	return ib_umem_dmabuf_map_pages_timeout(umem_dmabuf,
+						MAX_SCHEDULE_TIMEOUT);
 }
 EXPORT_SYMBOL_GPL(ib_umem_dmabuf_map_pages);
 
