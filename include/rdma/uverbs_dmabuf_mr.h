@@ -56,6 +56,12 @@ typedef struct ib_mr *(*ib_reg_dmabuf_mr_fn)(struct ib_pd *pd, u64 offset,
 					     u64 length, u64 iova, int fd,
 					     int access);
 
+/* The rights that a dma-buf MR can have. */
+#define UVERBS_REG_DMABUF_MR_ACCESS                                            \
+	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |                       \
+	 IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC |                    \
+	 IB_ACCESS_RELAXED_ORDERING)
+
 #define UVERBS_REG_DMABUF_MR_NUM_ATTRS 9
 
 extern const struct uverbs_attr_def *const

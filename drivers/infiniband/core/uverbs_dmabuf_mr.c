@@ -19,11 +19,6 @@
 
 #include "restrack.h"
 
-#define REG_DMABUF_MR_ACCESS                                                   \
-	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |                       \
-	 IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC |                    \
-	 IB_ACCESS_RELAXED_ORDERING)
-
 /* What the application asks for. */
 struct reg_dmabuf_mr {
 	u64 offset;
@@ -59,7 +54,7 @@ static int reg_dmabuf_mr_read(struct uverbs_attr_bundle *attrs,
 		return ret;
 	ret = uverbs_get_flags32(&req->access, attrs,
 				 UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS,
-				 REG_DMABUF_MR_ACCESS);
+				 UVERBS_REG_DMABUF_MR_ACCESS);
 	if (ret)
 		return ret;
 	ret = ib_check_mr_access(req->access);

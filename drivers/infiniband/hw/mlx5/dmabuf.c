@@ -2,8 +2,8 @@
 /*
  * Memory regions on dma-bufs, e.g. on the memory of a GPU.
  *
- * An MR has one of three modes, the best that exporter, kernel and device have in
- * common and the administrator allows:
+ * An MR has one of three modes, the best that exporter, kernel and device have
+ * in common and the administrator allows:
  *
  * dynamic
  *	The exporter moves the memory whenever it likes.  Its notice takes all
@@ -17,9 +17,10 @@
  * pinned
  *	The same for the few devices that cannot be made to refuse a key.
  *
- * What happens to a key happens under the reservation lock of the dma-buf, in which
- * the exporter's notices arrive.  Page faults look an MR up under dev->odp_srcu and
- * take that lock inside; whoever holds it never waits for them.
+ * What happens to a key happens under the reservation lock of the dma-buf, in
+ * which the exporter's notices arrive.  Page faults look an MR up under
+ * dev->odp_srcu and take that lock inside; whoever holds it never waits for
+ * them.
  */
 
 #include <linux/delay.h>
@@ -38,18 +39,13 @@
 #include "dmabuf_key.h"
 
 /*
- * How long a page fault waits for a fence of the exporter before it lets the device
- * ask again: deregistering any MR of the device waits for page faults.
+ * How long a page fault waits for a fence of the exporter before it lets the
+ * device ask again: deregistering any MR of the device waits for page faults.
  */
 #define FAULT_WAIT msecs_to_jiffies(10)
 
-/* How long the exporter may fail to map the memory until an access ends in error. */
+/* How long the exporter may fail to map the memory until accesses fail. */
 #define FAULT_GIVE_UP (10 * HZ)
-
-#define DMABUF_MR_ACCESS                                                       \
-	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |                       \
-	 IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC |                    \
-	 IB_ACCESS_RELAXED_ORDERING)
 
 /**
  * struct mlx5_ib_dmabuf - what makes an MR one on a dma-buf
@@ -180,8 +176,8 @@ static struct ib_umem_dmabuf *import(struct mlx5_ib_dev *dev, u64 offset,
 }
 
 /*
- * Page faults end first, since they take the reservation lock.  Then callbacks end,
- * so that none meets a key that belongs to somebody else.
+ * Page faults end first, since they take the reservation lock.  Then callbacks
+ * end, so that none meets a key that belongs to somebody else.
  */
 static void dmabuf_destroy(struct mlx5_ib_dmabuf *dmabuf)
 {
@@ -291,9 +287,10 @@ bool mlx5_ib_dmabuf_dereg_mr(struct mlx5_ib_mr *mr)
  * @pd: the protection domain to have
  *
  * Context: sleeps, interruptibly.
- * Return: 0; -EOPNOTSUPP for a change of the translation, or one that the device
- * cannot make; -EINVAL for rights that such an MR cannot have, or if it has lost
- * its memory; -EINTR; else the device's error.  Nothing has changed then.
+ * Return: 0; -EOPNOTSUPP for a change of the translation, or one that the
+ * device cannot make; -EINVAL for rights that such an MR cannot have, or if it
+ * has lost its memory; -EINTR; else the device's error.  Nothing has changed
+ * then.
  */
 int mlx5_ib_dmabuf_rereg_mr(struct mlx5_ib_mr *mr, int flags, int access,
 			    struct ib_pd *pd)
@@ -305,7 +302,7 @@ int mlx5_ib_dmabuf_rereg_mr(struct mlx5_ib_mr *mr, int flags, int access,
 		return -EOPNOTSUPP;
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = mr->access_flags;
-	if (access & ~DMABUF_MR_ACCESS)
+	if (access & ~UVERBS_REG_DMABUF_MR_ACCESS)
 		return -EINVAL;
 
 	err = dma_resv_lock_interruptible(dmabuf_resv(dmabuf), NULL);
@@ -383,9 +380,11 @@ static int fault_map(struct mlx5_ib_dmabuf *dmabuf)
  * @bytes_mapped: if not NULL, increased by @bcnt on success
  * @map: map the memory if it is not mapped
  *
- * All of the MR is mapped at once, and one that is mapped already costs nothing.
+ * All of the MR is mapped at once, and one that is mapped already costs
+ * nothing.
  *
- * Context: sleeps, interruptibly unless in a kernel thread; dev->odp_srcu is held.
+ * Context: sleeps, interruptibly unless in a kernel thread; dev->odp_srcu is
+ * held.
  * Return: an upper bound of the pages that the range touches, or 0 if the MR is
  * not mapped and was not to be; -EAGAIN if the access shall be tried again;
  * -EFAULT if it must fail; -EINTR or -ERESTARTSYS after a signal.
@@ -428,6 +427,9 @@ int mlx5_ib_dmabuf_fault(struct mlx5_ib_mr *mr, u64 io_virt, size_t bcnt,
 /**
  * mlx5_ib_dmabuf_writable - may a prefetch be for writing?
  * @mr: MR on a dma-buf
+ *
+ * Context: any.
+ * Return: true if the MR's rights allow any kind of write.
  */
 bool mlx5_ib_dmabuf_writable(const struct mlx5_ib_mr *mr)
 {

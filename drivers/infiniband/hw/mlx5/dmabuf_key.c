@@ -2,16 +2,16 @@
 /*
  * The key of a dma-buf MR and its translation table.
  *
- * The table is a list of bus addresses, one for each page of the key's page size,
- * beginning with the page that the key's first byte lies in.  An entry of zero is
- * not present: an access that meets it waits for the page fault to be served.  The
- * first and the last page may reach beyond the window; the key's own start and
- * length keep accesses inside.
+ * The table is a list of bus addresses, one for each page of the key's page
+ * size, beginning with the page that the key's first byte lies in.  An entry of
+ * zero is not present: an access that meets it waits for the page fault to be
+ * served.  The first and the last page may reach beyond the window; the key's
+ * own start and length keep accesses inside.
  *
- * A key from the cache carries the entries of whoever had it before.  Nobody can
- * reach them as long as the page size makes the device index fewer; so before a
- * smaller page size takes effect on a live key, the entries that become reachable
- * are written.
+ * A key from the cache carries the entries of whoever had it before.  Nobody
+ * can reach them as long as the page size makes the device index fewer; so
+ * before a smaller page size takes effect on a live key, the entries that
+ * become reachable are written.
  */
 
 #include <linux/dma-mapping.h>
@@ -33,10 +33,11 @@
 	round_down(U16_MAX * MLX5_IB_UMR_OCTOWORD, MLX5_UMR_MTT_ALIGNMENT)
 
 /*
- * What a key that follows moves is given room for, beyond what it needs at first:
- * at most so many entries, for pages as small as that allows.  An exporter that
- * falls back to scattered pages of the system is followed on windows of up to
- * 16 GiB, one that keeps to 64 KiB up to 256 GiB, one that keeps to 2 MiB always.
+ * What a key that follows moves is given room for, beyond what it needs at
+ * first: at most so many entries, for pages as small as that allows.  An
+ * exporter that falls back to scattered pages of the system is followed on
+ * windows of up to 16 GiB, one that keeps to 64 KiB up to 256 GiB, one that
+ * keeps to 2 MiB always.
  */
 #define FOLLOW_MAX_ENTRIES SZ_4M
 
@@ -48,8 +49,8 @@ static const unsigned int follow_page_shifts[] = { 12, 16, 21 };
  * @dma: their address for the device
  * @size: bytes of them
  *
- * One for each device, made with the first MR that follows moves, so that zapping
- * has nothing to allocate.
+ * One for each device, made with the first MR that follows moves, so that
+ * zapping has nothing to allocate.
  */
 struct mlx5_ib_dmabuf_zeros {
 	void *virt;
@@ -72,6 +73,9 @@ static bool device_stopped(struct mlx5_ib_dev *dev)
  * @iova: address that the device uses for the first byte
  * @length: bytes, at least 1
  * @page_shift: log2 of the page size
+ *
+ * Context: any.
+ * Return: the entries that the device can index.
  */
 u64 mlx5_ib_dmabuf_num_entries(u64 iova, u64 length, unsigned int page_shift)
 {
@@ -101,6 +105,9 @@ static u64 follow_capacity(u64 iova, u64 length)
  * By a UMR, without giving the key up, as a revoke needs it.  The driver's UMRs
  * that change access rights always name the one for atomics, which some devices
  * cannot change.
+ *
+ * Context: any.
+ * Return: true if it can.
  */
 bool mlx5_ib_dmabuf_key_can_stop(struct mlx5_ib_dev *dev)
 {
@@ -118,11 +125,14 @@ static bool can_write(struct mlx5_ib_dev *dev, u64 entries)
 }
 
 /**
- * mlx5_ib_dmabuf_key_can_follow - can a key's table be changed while it is in use?
+ * mlx5_ib_dmabuf_key_can_follow - can a table be changed while it is in use?
  * @dev: the device
  * @iova: first address
  * @length: bytes
  * @access: &enum ib_access_flags
+ *
+ * Context: any.
+ * Return: true if it can, given the room for later layouts that it gets.
  */
 bool mlx5_ib_dmabuf_key_can_follow(struct mlx5_ib_dev *dev, u64 iova,
 				   u64 length, int access)
@@ -194,7 +204,7 @@ static void xlt_walk_fill(struct xlt_walk *walk, __be64 *pas, u64 count,
  * mlx5_ib_dmabuf_fill_pas - write the addresses of a window's pages
  * @umem: mapped import
  * @iova: address that the device uses for the window's first byte
- * @page_shift: log2 of a page size that fits, see ib_umem_dmabuf_find_best_pgsz()
+ * @page_shift: log2 of a page size that fits
  * @pas: one for each page
  * @flags: MLX5_IB_MTT_READ and MLX5_IB_MTT_WRITE, or 0
  *
@@ -268,9 +278,9 @@ static void xlt_buffer_put(struct xlt_buffer *buf)
 }
 
 /*
- * Write entries [first, last) of the present mapping, first being the first of a
- * unit.  The rest of the last unit is zeroed.  What last_flags say happens with
- * the last of the writes, after which all of them are done.
+ * Write entries [first, last) of the present mapping, first being the first of
+ * a unit.  The rest of the last unit is zeroed.  What last_flags say happens
+ * with the last of the writes, after which all of them are done.
  */
 static int key_write(struct mlx5_ib_dmabuf_key *key, u64 first, u64 last,
 		     unsigned int page_shift, int last_flags)
@@ -330,21 +340,18 @@ out:
 	return err;
 }
 
-static int key_enable(struct mlx5_ib_dmabuf_key *key, u64 entries,
-		      unsigned int page_shift)
+/* Layout and mapping are those that the key was created for. */
+static int key_enable(struct mlx5_ib_dmabuf_key *key)
 {
 	int err;
 
-	err = key_write(key, 0, entries, page_shift,
+	err = key_write(key, 0, key->entries, key->page_shift,
 			MLX5_IB_SEND_UMR_ENABLE_MR |
 			MLX5_IB_SEND_UMR_UPDATE_PD_ACCESS |
 			MLX5_IB_SEND_UMR_UPDATE_TRANSLATION);
-	if (err)
-		return err;
-	key->state = MLX5_IB_DMABUF_KEY_LIVE;
-	key->page_shift = page_shift;
-	key->entries = entries;
-	return 0;
+	if (!err)
+		key->state = MLX5_IB_DMABUF_KEY_LIVE;
+	return err;
 }
 
 /*
@@ -375,10 +382,23 @@ static int key_resize(struct mlx5_ib_dmabuf_key *key, u64 entries,
 	return key_write(key, 0, min(reachable, entries), page_shift, 0);
 }
 
-static int key_refill(struct mlx5_ib_dmabuf_key *key, u64 entries,
-		      unsigned int page_shift)
+static int key_refill(struct mlx5_ib_dmabuf_key *key)
 {
+	const struct mlx5_core_mkey *mmkey = &key->mr->mmkey;
+	unsigned int page_shift;
+	u64 page_size, entries;
 	int err;
+
+	page_size = ib_umem_dmabuf_find_best_pgsz(key->umem,
+						  MLX5_IB_DMABUF_PGSZ_BITMAP,
+						  mmkey->iova);
+	if (!page_size)
+		return -EINVAL;
+	page_shift = ilog2(page_size);
+	entries = mlx5_ib_dmabuf_num_entries(mmkey->iova, mmkey->size,
+					     page_shift);
+	if (entries > key->capacity)
+		return -E2BIG;
 
 	if (page_shift == key->page_shift)
 		err = key_write(key, 0, entries, page_shift, 0);
@@ -399,16 +419,14 @@ static int key_refill(struct mlx5_ib_dmabuf_key *key, u64 entries,
  *
  * A free key becomes a live one.
  *
- * Context: sleeps; the reservation lock is held and the import is mapped.
+ * Context: sleeps; the reservation lock is held and the import is mapped; for a
+ * free key both have been so since it was created.
  * Return: 0; -EINVAL if the layout does not fit pages; -E2BIG if it needs more
- * entries than the table has; -ENODEV if the key is dead; else the device's error,
- * after which there are no translations.
+ * entries than the table has; -ENODEV if the key is dead; else the device's
+ * error, after which there are no translations.
  */
 int mlx5_ib_dmabuf_key_load(struct mlx5_ib_dmabuf_key *key)
 {
-	const struct mlx5_core_mkey *mmkey = &key->mr->mmkey;
-	unsigned int page_shift;
-	u64 page_size, entries;
 	int err;
 
 	dma_resv_assert_held(key->umem->dmabuf->resv);
@@ -418,19 +436,10 @@ int mlx5_ib_dmabuf_key_load(struct mlx5_ib_dmabuf_key *key)
 	if (key->loaded)
 		return 0;
 
-	page_size = ib_umem_dmabuf_find_best_pgsz(key->umem, MLX5_IB_DMABUF_PGSZ_BITMAP,
-						  mmkey->iova);
-	if (!page_size)
-		return -EINVAL;
-	page_shift = ilog2(page_size);
-	entries = mlx5_ib_dmabuf_num_entries(mmkey->iova, mmkey->size, page_shift);
-	if (entries > key->capacity)
-		return -E2BIG;
-
 	if (key->state == MLX5_IB_DMABUF_KEY_FREE)
-		err = key_enable(key, entries, page_shift);
+		err = key_enable(key);
 	else
-		err = key_refill(key, entries, page_shift);
+		err = key_refill(key);
 	if (!err)
 		key->loaded = true;
 	return err;
@@ -465,8 +474,8 @@ static int key_zero(struct mlx5_ib_dmabuf_key *key)
  * mlx5_ib_dmabuf_key_zap - take all translations from a key that follows moves
  * @key: the key
  *
- * When this returns no DMA through the key runs; what comes faults.  Cannot fail:
- * a key that cannot be zapped is killed.
+ * When this returns no DMA through the key runs; what comes faults.  Cannot
+ * fail: a key that cannot be zapped is killed.
  *
  * Context: sleeps, but allocates nothing; the reservation lock is held.
  */
@@ -516,9 +525,9 @@ static int key_destroy(struct mlx5_ib_dmabuf_key *key)
  * mlx5_ib_dmabuf_key_kill - make the device refuse a key for good
  * @key: the key
  *
- * When this returns no DMA through the key runs, and none will.  The key's index
- * stays taken, unless the device does not even carry a UMR out any more: then the
- * key is destroyed.
+ * When this returns no DMA through the key runs, and none will.  The key's
+ * index stays taken, unless the device does not even carry a UMR out any more:
+ * then the key is destroyed.
  *
  * Context: sleeps, but allocates nothing; the reservation lock is held.
  */
@@ -627,9 +636,9 @@ void mlx5_ib_dmabuf_cleanup(struct mlx5_ib_dev *dev)
 }
 
 /*
- * A key that the cache does not have: one that is larger, one with rights that a
- * UMR cannot give it, or one of a device whose UMRs write no tables, which is live
- * with its table at once.
+ * A key that the cache does not have: one that is larger, one with rights that
+ * a UMR cannot give it, or one of a device whose UMRs write no tables, which is
+ * live with its table at once.
  */
 static struct mlx5_ib_mr *
 create_mr(const struct mlx5_ib_dmabuf_key *key, struct ib_pd *pd, u64 iova,
@@ -706,8 +715,8 @@ err_free:
  * @iova: first address
  * @access: &enum ib_access_flags
  *
- * The key is free, and mlx5_ib_dmabuf_key_load() makes it a live one.  Where UMRs
- * write no tables it is live and loaded.
+ * The key is free, and mlx5_ib_dmabuf_key_load() makes it a live one.  Where
+ * UMRs write no tables it is live and loaded.
  *
  * Context: sleeps; the reservation lock is held and the import is mapped.
  * Return: 0; -EINVAL if the layout does not fit pages; -E2BIG if it needs more
@@ -725,12 +734,14 @@ int mlx5_ib_dmabuf_key_create(struct mlx5_ib_dmabuf_key *key, struct ib_pd *pd,
 
 	dma_resv_assert_held(key->umem->dmabuf->resv);
 
-	page_size = ib_umem_dmabuf_find_best_pgsz(key->umem, MLX5_IB_DMABUF_PGSZ_BITMAP,
+	page_size = ib_umem_dmabuf_find_best_pgsz(key->umem,
+						  MLX5_IB_DMABUF_PGSZ_BITMAP,
 						  iova);
 	if (!page_size)
 		return -EINVAL;
 	key->page_shift = ilog2(page_size);
-	key->entries = mlx5_ib_dmabuf_num_entries(iova, length, key->page_shift);
+	key->entries = mlx5_ib_dmabuf_num_entries(iova, length,
+						  key->page_shift);
 	key->capacity = key->entries;
 	if (key->umem->contract == IB_UMEM_DMABUF_DYNAMIC) {
 		key->capacity = max(key->entries,
@@ -770,8 +781,8 @@ int mlx5_ib_dmabuf_key_create(struct mlx5_ib_dmabuf_key *key, struct ib_pd *pd,
  * mlx5_ib_dmabuf_key_put - give a key back, and free its MR
  * @key: the key
  *
- * When this returns no DMA through the key runs.  The caller has seen to it that
- * no callback looks at the key any more: it may have a new owner at once.
+ * When this returns no DMA through the key runs.  The caller has seen to it
+ * that no callback looks at the key any more: it may have a new owner at once.
  *
  * Context: sleeps; the reservation lock is held.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * DEVX umems on dma-bufs: memory that applications give to objects which they make
- * by commands of their own.
+ * DEVX umems on dma-bufs: memory that applications give to objects which they
+ * make by commands of their own.
  */
 
 #include <linux/err.h>
@@ -11,7 +11,7 @@
 #include "dmabuf_key.h"
 #include "dmabuf_umem.h"
 
-/* A DEVX umem has no address of its own: its bytes count from its first page. */
+/* A umem has no address of its own: its bytes count from its first page. */
 static u64 umem_start(const struct ib_umem_dmabuf *umem)
 {
 	struct ib_umem_dmabuf_run run = {};
@@ -32,12 +32,13 @@ static u64 umem_start(const struct ib_umem_dmabuf *umem)
  * @page_offset: bytes before the window in the first page
  * @entries: pages
  *
- * Pinned, and not revocable: the device cannot take a umem away from the objects
- * that use it.
+ * Pinned, and not revocable: the device cannot take a umem away from the
+ * objects that use it.
  *
  * Context: user; sleeps, interruptibly.
- * Return: the import, mapped; the errors of ib_umem_dmabuf_get_pinned(); -EINVAL if
- * no page size fits, -E2BIG if there are too many pages for a command.
+ * Return: the import, mapped; the errors of ib_umem_dmabuf_get_pinned();
+ * -EINVAL if no page size fits, -E2BIG if there are too many pages for a
+ * command.
  */
 struct ib_umem_dmabuf *
 mlx5_ib_dmabuf_get_umem(struct mlx5_ib_dev *dev, int fd, u64 offset,
