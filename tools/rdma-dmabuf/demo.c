@@ -301,16 +301,19 @@ static void print_head(const char *device, const struct rc_pair *pair)
 	inet_ntop(AF_INET6, pair->gid.raw, gid, sizeof(gid));
 	printf("%s, GID %d (%s), Linux %s\n\n", device, pair->gid_index, gid, os.release);
 	printf("%-10s %-10s %8s  %-9s %7s %7s  %-14s  %-10s  %-10s\n", "exporter", "placement",
-	       "dma-buf", "state", "offset", "length", "iova", "lkey", "rkey");
+	       "dma-buf", "mode", "offset", "length", "iova", "lkey", "rkey");
 }
 
 static void print_subject(const char *device, const struct subject *s)
 {
-	char state[32];
+	char mode[32];
 
-	mr_attribute(device, s->mr->rkey, "drv_dmabuf_state", state, sizeof(state));
+	/* rxe has one mode only, and a state. */
+	mr_attribute(device, s->mr->rkey, "drv_dmabuf_mode", mode, sizeof(mode));
+	if (!strcmp(mode, "unknown"))
+		mr_attribute(device, s->mr->rkey, "drv_dmabuf_state", mode, sizeof(mode));
 	printf("%-10s %-10s %8" PRIu64 "  %-9s %7d %7d  0x%012llx  0x%08x  0x%08x\n", s->exporter,
-	       dmabuf_placement(s->buf), dmabuf_inode(s->buf), state, WINDOW_OFFSET,
+	       dmabuf_placement(s->buf), dmabuf_inode(s->buf), mode, WINDOW_OFFSET,
 	       WINDOW_LENGTH, WINDOW_IOVA, s->mr->lkey, s->mr->rkey);
 }
 
