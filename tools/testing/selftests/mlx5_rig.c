@@ -4,12 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "mlx5_rig.h"
+#include "restrack.h"
 #include "sim.h"
 #include "tap.h"
 
 #define PAGE		4096ull
+#define MLX5_PAGE_MAX	(1ull << 31)
 #define TIMEOUT_MS	30000
 
 void mlx5_rig_up(struct rig *rig)
@@ -24,24 +27,79 @@ void mlx5_rig_up(struct rig *rig)
 	rig_up(rig);
 	buf = rig_vram(PAGE, NULL);
 	ret = rig_reg(rig, dmabuf_fd(buf), 0, PAGE, 0, &mr);
-	if (ret == EOPNOTSUPP || ret == EPROTONOSUPPORT)
-		tap_skip_all("this kernel's mlx5 registers no dma-bufs: %s", strerror(ret));
+	if (ret == EPROTONOSUPPORT && !mlx5_is_ours())
+		tap_skip_all("this kernel's mlx5 registers no dma-bufs");
 	if (ret)
 		bail("registering a page: %s", strerror(ret));
 	mr_dereg(&mr);
 	dmabuf_free(buf);
 }
 
-/*
- * Older kernels have CONFIG_DMABUF_MOVE_NOTIFY for this, which Debian does not set:
- * there the dma-buf core pins what an importer maps.  In newer ones it is no option.
- */
-bool mlx5_follows_moves(void)
+/* Of the kernel that runs: 5.10 is 5. */
+static int kernel_major(void)
 {
 	struct utsname os;
 
 	uname(&os);
-	return atoi(os.release) >= 7;
+	return atoi(os.release);
+}
+
+bool mlx5_is_ours(void)
+{
+	return !access("/sys/module/ib_umem_dmabuf", F_OK) && kernel_major() < 6;
+}
+
+/*
+ * A move takes CONFIG_DMABUF_MOVE_NOTIFY, which Debian does not set and the debug
+ * kernel does; from 6.19 on it is no option any more.  Without it the dma-buf core pins
+ * what an importer maps.  A revoke gets through to all MRs on a buffer that can move.
+ */
+enum mlx5_mode mlx5_mode(void)
+{
+	const char *kernel = getenv("VM_KERNEL");
+
+	if (!kernel)
+		bail("no $VM_KERNEL: which kernel is this?");
+	return kernel_major() >= 7 || !strcmp(kernel, "debug") ? MLX5_DYNAMIC : MLX5_REVOCABLE;
+}
+
+/* Nobody is told of a revoke of what is exported without move_notify. */
+enum mlx5_mode mlx5_static_mode(void)
+{
+	return MLX5_PINNED;
+}
+
+const char *mlx5_mode_name(enum mlx5_mode mode)
+{
+	static const char *const names[] = {
+		[MLX5_DYNAMIC] = "dynamic",
+		[MLX5_REVOCABLE] = "revocable",
+		[MLX5_PINNED] = "pinned",
+	};
+
+	return names[mode];
+}
+
+bool mlx5_says_mode(enum mlx5_mode mode)
+{
+	char line[1024];
+	bool good;
+
+	restrack_show(line, sizeof(line));
+	good = mlx5_is_ours() ? restrack_says(line, "dmabuf_mode", mlx5_mode_name(mode)) : !*line;
+	if (!good)
+		diag("  rdma says: %s", line);
+	return good;
+}
+
+bool mlx5_follows_moves(void)
+{
+	return mlx5_mode() == MLX5_DYNAMIC;
+}
+
+bool mlx5_small_pages(void)
+{
+	return kernel_major() == 6;
 }
 
 struct place place_of(const struct dmabuf *buf)
@@ -58,75 +116,111 @@ void place_free(struct place *place)
 	*place = (struct place){ 0 };
 }
 
+static int by_address(const void *a, const void *b)
+{
+	const struct drm_vramsim_segment *left = a, *right = b;
+
+	return left->address < right->address ? -1 : left->address > right->address;
+}
+
+/* Asks for runs of neighbours, in whatever order they are in the buffer. */
 bool place_unmapped(const struct place *place)
 {
-	for (size_t i = 0; i < place->count; i++) {
-		const struct drm_vramsim_segment *s = &place->segments[i];
-		uint32_t key = mlx5sim_key_that_maps(MLX5_LID, s->address, s->length);
+	size_t bytes = place->count * sizeof(*place->segments);
+	struct drm_vramsim_segment *sorted = malloc(bytes);
+	uint32_t key = 0;
+	size_t i = 0;
 
-		if (key) {
-			diag("  key %#x maps some of %#llx + %#llx", key,
-			     (unsigned long long)s->address, (unsigned long long)s->length);
-			return false;
-		}
+	if (!sorted)
+		bail("no memory");
+	memcpy(sorted, place->segments, bytes);
+	qsort(sorted, place->count, sizeof(*sorted), by_address);
+	while (i < place->count && !key) {
+		uint64_t start = sorted[i].address, end = start;
+
+		for (; i < place->count && sorted[i].address <= end; i++)
+			if (sorted[i].address + sorted[i].length > end)
+				end = sorted[i].address + sorted[i].length;
+		key = mlx5sim_key_that_maps(MLX5_LID, start, end - start);
+		if (key)
+			diag("  key %#x maps some of %#" PRIx64 " + %#" PRIx64, key, start,
+			     end - start);
 	}
-	return true;
+	free(sorted);
+	return !key;
 }
 
-/* The bus address of a byte; bails out beyond the buffer. */
-static uint64_t bus_address(const struct place *place, uint64_t offset)
+/* A position in a place, which only goes on. */
+struct walk {
+	const struct place *place;
+	size_t segment;
+	uint64_t at;		/* offset in the segment */
+};
+
+/* Goes on by @bytes, to where a byte is; bails out beyond the buffer. */
+static void walk_on(struct walk *w, uint64_t bytes)
 {
-	for (size_t i = 0; i < place->count; i++) {
-		if (offset < place->segments[i].length)
-			return place->segments[i].address + offset;
-		offset -= place->segments[i].length;
-	}
-	bail("a place ends before the buffer does");
+	for (w->at += bytes; w->segment < w->place->count &&
+	     w->at >= w->place->segments[w->segment].length; w->segment++)
+		w->at -= w->place->segments[w->segment].length;
+	if (w->segment == w->place->count)
+		bail("a place ends before the buffer does");
 }
 
-/* The entry at @index, or NULL.  They come in ascending order. */
-static const struct mlx5sim_entry *entry_at(const struct mlx5sim_key *key, uint64_t index)
+static uint64_t walk_address(const struct walk *w)
 {
-	size_t low = 0, high = key->count;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (key->entries[middle].index < index)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < key->count && key->entries[low].index == index ? &key->entries[low] : NULL;
+	return w->place->segments[w->segment].address + w->at;
 }
 
+/* Bytes to the end of the segment */
+static uint64_t walk_left(const struct walk *w)
+{
+	return w->place->segments[w->segment].length - w->at;
+}
+
+static uint64_t min_of(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Entry by entry and segment by segment: the addresses within one of each are in line. */
 static bool leads_to(const struct mlx5sim_key *key, uint64_t iova, const struct place *place,
 		     uint64_t offset, uint64_t length)
 {
+	const struct mlx5sim_entry *e = key->entries, *end = e + key->count;
 	uint64_t page = 1ull << key->log_page_size;
 	uint64_t first = key->start & ~(page - 1);
-	uint64_t end = iova + length;
-	uint64_t step;
+	struct walk w = { .place = place };
 
 	if (key->free || key->start != iova || key->len != length) {
 		diag("  key %#x: free %d, start %#" PRIx64 ", length %#" PRIx64, key->key,
 		     key->free, key->start, key->len);
 		return false;
 	}
-	for (; iova < end; iova += step, offset += step) {
-		const struct mlx5sim_entry *e = entry_at(key, (iova - first) / page);
-		uint64_t want = bus_address(place, offset);
-		uint64_t got = e ? e->addr + (iova & (page - 1)) : 0;
+	walk_on(&w, offset);
+	for (;;) {
+		uint64_t in_page = iova & (page - 1);
+		uint64_t want = walk_address(&w), step;
 
-		if (!e || got != want || !e->readable || !e->writable) {
-			diag("  key %#x: %#" PRIx64 " leads to %#" PRIx64 " (%s%s), not %#" PRIx64,
-			     key->key, iova, got, e && e->readable ? "r" : "",
-			     e && e->writable ? "w" : "", want);
+		while (e < end && e->index < (iova - first) / page)
+			e++;
+		if (e == end || e->index > (iova - first) / page) {
+			diag("  key %#x: no entry for %#" PRIx64, key->key, iova);
 			return false;
 		}
-		step = PAGE - iova % PAGE;
+		if (e->addr + in_page != want || !e->readable || !e->writable) {
+			diag("  key %#x: %#" PRIx64 " leads to %#" PRIx64 " (%s%s), not %#" PRIx64,
+			     key->key, iova, e->addr + in_page, e->readable ? "r" : "",
+			     e->writable ? "w" : "", want);
+			return false;
+		}
+		step = min_of(page - in_page, walk_left(&w));
+		if (step >= length)
+			return true;
+		length -= step;
+		iova += step;
+		walk_on(&w, step);
 	}
-	return true;
 }
 
 bool mlx5_leads_to(const struct mr *mr, uint64_t iova, const struct place *place,
@@ -145,6 +239,40 @@ size_t mlx5_entries(const struct mr *mr)
 
 	free(key.entries);
 	return key.count;
+}
+
+/* Whether pages of that size can be mapped where each segment is. */
+static bool pages_fit(uint64_t page, uint64_t iova, struct walk w, uint64_t length)
+{
+	bool merge = mlx5_is_ours();
+
+	for (;;) {
+		uint64_t address = walk_address(&w), left = walk_left(&w);
+		bool in_line;
+
+		if ((address - iova) % page)
+			return false;
+		if (left >= length)
+			return true;
+		length -= left;
+		iova += left;
+		walk_on(&w, left);
+		in_line = merge && walk_address(&w) == address + left;
+		if (!in_line && iova % page)
+			return false;
+	}
+}
+
+size_t mlx5_fewest_entries(uint64_t iova, const struct place *place, uint64_t offset,
+			   uint64_t length)
+{
+	uint64_t page = mlx5_small_pages() ? PAGE : MLX5_PAGE_MAX;
+	struct walk w = { .place = place };
+
+	walk_on(&w, offset);
+	while (page > PAGE && !pages_fit(page, iova, w, length))
+		page /= 2;
+	return (iova % page + length - 1) / page + 1;
 }
 
 /* Fresh bytes; the buffer lasts until the next call. */

@@ -18,12 +18,36 @@
 
 /*
  * rig_up() on mlx5_0.  Skips the whole test if this is no simulated ConnectX, or if
- * the kernel's driver registers no dma-bufs.
+ * the kernel is one whose driver registers no dma-bufs; one that should and does not
+ * is an error.
  */
 void mlx5_rig_up(struct rig *rig);
 
+/* What an MR does when the exporter wants its memory back */
+enum mlx5_mode {
+	MLX5_DYNAMIC,	/* follows a move by a page fault; dies of a revoke */
+	MLX5_REVOCABLE,	/* refuses a move; dies of a revoke */
+	MLX5_PINNED,	/* refuses a move, and keeps the memory at a revoke */
+};
+
+/*
+ * The mode that an MR on a vramsim buffer has to have on this kernel: of one that
+ * moves, of a static one.
+ */
+enum mlx5_mode mlx5_mode(void);
+enum mlx5_mode mlx5_static_mode(void);
+const char *mlx5_mode_name(enum mlx5_mode mode);
+/*
+ * Whether the kernel agrees, as far as it tells: this project's driver names the mode
+ * of the only dma-buf MR in `rdma resource show mr`, the kernels' own name none.
+ */
+bool mlx5_says_mode(enum mlx5_mode mode);
+/* Whether the driver is this project's. */
+bool mlx5_is_ours(void);
 /* Whether mlx5 follows a buffer that moves, or has it pinned. */
 bool mlx5_follows_moves(void);
+/* Whether it writes an entry for each page of 4 KiB, whatever the segments are. */
+bool mlx5_small_pages(void);
 
 /* Where a vramsim buffer lies on the bus. */
 struct place {
@@ -44,6 +68,9 @@ bool mlx5_leads_to(const struct mr *mr, uint64_t iova, const struct place *place
 		   uint64_t offset, uint64_t length);
 /* Present entries of an MR's translation. */
 size_t mlx5_entries(const struct mr *mr);
+/* The fewest that there can be on this kernel for that window of @place. */
+size_t mlx5_fewest_entries(uint64_t iova, const struct place *place, uint64_t offset,
+			   uint64_t length);
 
 /*
  * One transfer of @length bytes each, fresh random ones, between host memory and

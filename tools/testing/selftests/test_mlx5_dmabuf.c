@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * dma-buf MRs of the kernel's own mlx5 driver: each kind of transfer, through
+ * dma-buf MRs of mlx5: each kind of transfer, through
  * windows that begin and end anywhere, into memory of udmabuf and of vramsim in
  * all shapes; and what the adapter was told about them.
  */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Buffers that move, and dma-buf MRs of the kernel's own mlx5 driver on them.
+ * Buffers that move, and dma-buf MRs of mlx5 on them.
  *
  * Where the driver follows moves: the adapter forgets the old place before the
  * exporter gives it away, a page fault brings the new one, and no byte gets lost.
- * Where the buffer is pinned, it does not move.
+ * Where the buffer is pinned, it does not move.  A revoke ends both.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -61,6 +61,7 @@ static void test_refault(void)
 	struct dmabuf *buf = buffer(&mr);
 	struct spot spot = { &rig, &mr, IOVA + 64 * KIB, buf, OFFSET + 64 * KIB, 32 * KIB };
 
+	ok(mlx5_says_mode(MLX5_DYNAMIC), "the MR is dynamic");
 	is(sim_gem(buf).pinned, 0, "a registered buffer is not pinned");
 	for (size_t i = 0; i < TRANSFERS * sizeof(ways) / sizeof(*ways); i++) {
 		uint32_t to = ways[i % (sizeof(ways) / sizeof(*ways))];
@@ -256,13 +257,14 @@ static void stays(const char *what, struct dmabuf *buf)
 }
 
 /* @what is pinned while it is registered. */
-static void test_pinned(const char *what, uint32_t flags)
+static void test_pinned(const char *what, uint32_t flags, enum mlx5_mode mode)
 {
 	struct dmabuf_opts opts = { .flags = flags };
 	struct dmabuf *buf = rig_vram(SIZE, &opts);
 	struct mr mr;
 
 	is(rig_reg(&rig, dmabuf_fd(buf), 0, SIZE, 0, &mr), 0, "%s: register", what);
+	ok(mlx5_says_mode(mode), "%s: the MR is %s", what, mlx5_mode_name(mode));
 	ok(sim_gem(buf).pinned > 0, "%s: pinned", what);
 	stays(what, buf);
 	ok(rig_works(&rig, &mr, 0, buf, 0, SIZE), "%s: carries data", what);
@@ -312,11 +314,11 @@ int main(void)
 		test_prefetch();
 		test_fence();
 		test_traffic();
-		test_revoke();
 	} else {
-		test_pinned("dynamic buffer", 0);
+		test_pinned("dynamic buffer", 0, mlx5_mode());
 	}
-	test_pinned("static buffer", VRAMSIM_CREATE_STATIC);
+	test_revoke();
+	test_pinned("static buffer", VRAMSIM_CREATE_STATIC, mlx5_static_mode());
 	test_devx();
 	ok(counters_back(&start, 2000), "all counters back to the start");
 	rig_down(&rig);

@@ -12,56 +12,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "restrack.h"
 #include "rig.h"
 #include "sim.h"
 #include "tap.h"
 
 #define SIZE	(16 * KIB)
 #define OFFSET	4096
-
-/* What is said of our one dma-buf MR, in one line; empty if nothing. */
-static void show(char *line, size_t size)
-{
-	char text[16384], *start, *end;
-	FILE *pipe = popen("rdma -dd resource show mr", "r");
-
-	if (!pipe)
-		bail("popen: %s", strerror(errno));
-	text[fread(text, 1, sizeof(text) - 1, pipe)] = '\0';
-	if (pclose(pipe))
-		bail("`rdma -dd resource show mr` failed");
-
-	line[0] = '\0';
-	start = strstr(text, "dmabuf_");
-	if (!start)
-		return;
-	/* A line that begins with a blank continues the one before. */
-	for (end = start; *end && (*end != '\n' || end[1] == ' ' || end[1] == '\t'); end++)
-		if (*end == '\n')
-			*end = ' ';
-	*end = '\0';
-	while (start > text && (start[-1] != '\n' || *start == ' ' || *start == '\t'))
-		start--;
-	if (strlen(start) >= size)
-		bail("a long line: %s", start);
-	strcpy(line, start);
-}
-
-static bool says(const char *line, const char *name, const char *value)
-{
-	char want[128];
-
-	snprintf(want, sizeof(want), "%s %s ", name, value);
-	return strstr(line, want);
-}
-
-static bool says_number(const char *line, const char *name, uint64_t value)
-{
-	char digits[32];
-
-	snprintf(digits, sizeof(digits), "%llu", (unsigned long long)value);
-	return says(line, name, digits);
-}
 
 static void check_attributes(struct rig *rig)
 {
@@ -74,20 +31,20 @@ static void check_attributes(struct rig *rig)
 		bail("register");
 	if (rig_write(rig, &mr, 0, &byte, 1))
 		bail("WRITE");
-	show(line, sizeof(line));
+	restrack_show(line, sizeof(line));
 	diag("%s", line);
-	ok(says(line, "dmabuf_exporter", "vramsim"), "the exporter is shown");
-	ok(says_number(line, "dmabuf_inode", dmabuf_inode(buf)), "the dma-buf's inode");
-	ok(says_number(line, "dmabuf_offset", OFFSET), "the offset");
-	ok(says(line, "dmabuf_state", "pinned"), "the state");
-	ok(says_number(line, "dmabuf_copies", 1) && says_number(line, "dmabuf_bytes", 1),
-	   "what the CPU has copied");
+	ok(restrack_says(line, "dmabuf_exporter", "vramsim"), "the exporter is shown");
+	ok(restrack_says_number(line, "dmabuf_inode", dmabuf_inode(buf)), "the dma-buf's inode");
+	ok(restrack_says_number(line, "dmabuf_offset", OFFSET), "the offset");
+	ok(restrack_says(line, "dmabuf_state", "pinned"), "the state");
+	ok(restrack_says_number(line, "dmabuf_copies", 1) &&
+	   restrack_says_number(line, "dmabuf_bytes", 1), "what the CPU has copied");
 	if (sim_revoke(buf))
 		bail("revoke");
-	show(line, sizeof(line));
-	ok(says(line, "dmabuf_state", "revoked"), "a revoke is shown");
+	restrack_show(line, sizeof(line));
+	ok(restrack_says(line, "dmabuf_state", "revoked"), "a revoke is shown");
 	mr_dereg(&mr);
-	show(line, sizeof(line));
+	restrack_show(line, sizeof(line));
 	ok(!line[0], "the MR is gone after dereg");
 	dmabuf_free(buf);
 }
