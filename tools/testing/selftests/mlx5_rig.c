@@ -12,7 +12,7 @@
 #include "tap.h"
 
 #define PAGE		4096ull
-#define MLX5_PAGE_MAX	(1ull << 31)
+#define MLX5_PAGE_MAX	(2 * GIB)
 #define TIMEOUT_MS	30000
 
 void mlx5_rig_up(struct rig *rig)
