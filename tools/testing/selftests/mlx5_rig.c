@@ -63,21 +63,9 @@ enum mlx5_mode mlx5_mode(void)
 	return kernel_major() >= 7 || !strcmp(kernel, "debug") ? MLX5_DYNAMIC : MLX5_REVOCABLE;
 }
 
-/* Nobody is told of a revoke of what is exported without move_notify. */
-enum mlx5_mode mlx5_static_mode(void)
-{
-	return MLX5_PINNED;
-}
-
 const char *mlx5_mode_name(enum mlx5_mode mode)
 {
-	static const char *const names[] = {
-		[MLX5_DYNAMIC] = "dynamic",
-		[MLX5_REVOCABLE] = "revocable",
-		[MLX5_PINNED] = "pinned",
-	};
-
-	return names[mode];
+	return mode == MLX5_DYNAMIC ? "dynamic" : "revocable";
 }
 
 bool mlx5_says_mode(enum mlx5_mode mode)

@@ -25,17 +25,15 @@ void mlx5_rig_up(struct rig *rig);
 
 /* What an MR does when the exporter wants its memory back */
 enum mlx5_mode {
-	MLX5_DYNAMIC,	/* follows a move by a page fault; dies of a revoke */
-	MLX5_REVOCABLE,	/* refuses a move; dies of a revoke */
-	MLX5_PINNED,	/* refuses a move, and keeps the memory at a revoke */
+	MLX5_DYNAMIC,	/* follows a move by a page fault; ends with a revoke */
+	MLX5_REVOCABLE,	/* does not let it move; ends with a revoke */
 };
 
 /*
- * The mode that an MR on a vramsim buffer has to have on this kernel: of one that
- * moves, of a static one.
+ * The mode that an MR on a vramsim buffer has to have on this kernel.  On a static
+ * buffer it is MLX5_REVOCABLE; of a revoke of such a one nobody is told.
  */
 enum mlx5_mode mlx5_mode(void);
-enum mlx5_mode mlx5_static_mode(void);
 const char *mlx5_mode_name(enum mlx5_mode mode);
 /*
  * Whether the kernel agrees, as far as it tells: this project's driver names the mode

@@ -182,6 +182,19 @@ unsigned int mlx5sim_live_keys(uint16_t lid)
 	return live;
 }
 
+/* Room for @more entries behind those that are there */
+static struct mlx5sim_entry *more_entries(struct mlx5sim_key *key, size_t *room, uint64_t more)
+{
+	if (key->count + more > *room) {
+		*room = 2 * *room + more;
+		key->entries = realloc(key->entries, *room * sizeof(*key->entries));
+		if (!key->entries)
+			bail("no memory for %zu entries", *room);
+	}
+	key->count += more;
+	return key->entries + key->count - more;
+}
+
 struct mlx5sim_key mlx5sim_key(uint16_t lid, uint32_t key)
 {
 	const char *at = ask(lid, "xlt %#x", key);
@@ -195,21 +208,20 @@ struct mlx5sim_key mlx5sim_key(uint16_t lid, uint32_t key)
 	k.log_page_size = number(&at, "log_page_size");
 	k.capacity = number(&at, "capacity");
 	while (strchr(at, '{')) {
-		struct mlx5sim_entry *entry;
+		struct mlx5sim_entry first = { .index = number(&at, "index") }, *entry;
+		uint64_t count = number(&at, "count");
 
-		if (k.count == room) {
-			room = room ? 2 * room : 64;
-			k.entries = realloc(k.entries, room * sizeof(*k.entries));
-			if (!k.entries)
-				bail("no memory");
+		first.addr = number(&at, "addr");
+		first.len = number(&at, "len");
+		first.key = number(&at, "key");
+		first.readable = number(&at, "read");
+		first.writable = number(&at, "write");
+		entry = more_entries(&k, &room, count);
+		for (uint64_t i = 0; i < count; i++) {
+			entry[i] = first;
+			entry[i].index += i;
+			entry[i].addr += i * first.len;
 		}
-		entry = &k.entries[k.count++];
-		entry->index = number(&at, "index");
-		entry->addr = number(&at, "addr");
-		entry->len = number(&at, "len");
-		entry->key = number(&at, "key");
-		entry->readable = number(&at, "read");
-		entry->writable = number(&at, "write");
 	}
 	return k;
 }

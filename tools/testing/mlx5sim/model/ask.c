@@ -143,12 +143,29 @@ static void say(struct text *t, const char *fmt, ...)
 	va_end(ap);
 }
 
+/* Whether @e follows @prev in the list and, with the same rights, in memory. */
+static bool goes_on(const struct mlx5sim_xlt *prev, const struct mlx5sim_xlt *e)
+{
+	return e->index == prev->index + 1 && e->addr == prev->addr + prev->len &&
+	       e->len == prev->len && e->key == prev->key &&
+	       e->readable == prev->readable && e->writable == prev->writable;
+}
+
+static void say_run(struct text *t, const char *sep, const struct mlx5sim_xlt *e,
+		    u64 count)
+{
+	say(t, "%s{\"index\":%" PRIu64 ",\"count\":%" PRIu64 ",\"addr\":\"0x%" PRIx64 "\",\"len\":\"0x%" PRIx64 "\",\"key\":\"0x%x\",\"read\":%u,\"write\":%u}",
+	    sep, e->index, count, e->addr, e->len, e->key, e->readable,
+	    e->writable);
+}
+
 static void say_xlt(const struct mlx5sim *m, struct text *t, u32 key)
 {
 	const struct mkey *k = find(m, key);
 	struct table_walk w = { .key = k };
+	struct mlx5sim_xlt first, prev, e;
 	const char *sep = "";
-	struct mlx5sim_xlt e;
+	u64 count = 0;
 
 	if (!k) {
 		say(t, "{\"error\":\"no such key\"}");
@@ -158,10 +175,18 @@ static void say_xlt(const struct mlx5sim *m, struct text *t, u32 key)
 	    mkey_key(k), k->free, k->mode, k->start, k->len, k->log_page,
 	    mkey_entries(k));
 	while (next_entry(&w, &e)) {
-		say(t, "%s{\"index\":%" PRIu64 ",\"addr\":\"0x%" PRIx64 "\",\"len\":\"0x%" PRIx64 "\",\"key\":\"0x%x\",\"read\":%u,\"write\":%u}",
-		    sep, e.index, e.addr, e.len, e.key, e.readable, e.writable);
-		sep = ",";
+		if (count && !goes_on(&prev, &e)) {
+			say_run(t, sep, &first, count);
+			sep = ",";
+			count = 0;
+		}
+		if (!count)
+			first = e;
+		count++;
+		prev = e;
 	}
+	if (count)
+		say_run(t, sep, &first, count);
 	say(t, "]}");
 }
 
