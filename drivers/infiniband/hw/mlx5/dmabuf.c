@@ -42,10 +42,14 @@
  * How long a page fault waits for a fence of the exporter before it lets the
  * device ask again: deregistering any MR of the device waits for page faults.
  */
-#define FAULT_WAIT msecs_to_jiffies(10)
+#define FAULT_WAIT msecs_to_jiffies(100)
 
-/* How long the exporter may fail to map the memory until accesses fail. */
+/*
+ * How long the exporter may fail to map the memory until accesses fail, and the
+ * time between two attempts.
+ */
 #define FAULT_GIVE_UP (10 * HZ)
+#define FAULT_PAUSE_MS 20
 
 /**
  * struct mlx5_ib_dmabuf - what makes an MR one on a dma-buf
@@ -415,7 +419,7 @@ int mlx5_ib_dmabuf_fault(struct mlx5_ib_mr *mr, u64 io_virt, size_t bcnt,
 	dma_resv_unlock(resv);
 
 	if (err == -EAGAIN && failing)
-		usleep_range(500, 1000);
+		msleep(FAULT_PAUSE_MS);
 	if (err || !loaded)
 		return err;
 	if (bytes_mapped)
