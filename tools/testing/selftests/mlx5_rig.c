@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "mlx5_rig.h"
+#include "netdev.h"
 #include "restrack.h"
 #include "sim.h"
 #include "tap.h"
@@ -14,6 +15,7 @@
 #define PAGE		4096ull
 #define MLX5_PAGE_MAX	(2 * GIB)
 #define TIMEOUT_MS	30000
+#define PORT_MS		60000
 
 void mlx5_rig_up(struct rig *rig)
 {
@@ -33,6 +35,35 @@ void mlx5_rig_up(struct rig *rig)
 		bail("registering a page: %s", strerror(ret));
 	mr_dereg(&mr);
 	dmabuf_free(buf);
+}
+
+struct ibv_context *mlx5_open(void)
+{
+	uint64_t give_up = now_ms() + PORT_MS;
+	struct ibv_context *ctx = NULL;
+
+	while (now_ms() < give_up) {
+		struct ibv_port_attr port;
+
+		if (!ctx)
+			ctx = rc_open(MLX5_DEVICE);
+		if (ctx && !ibv_query_port(ctx, 1, &port) && port.state == IBV_PORT_ACTIVE)
+			return ctx;
+		usleep(10000);
+	}
+	if (ctx)
+		ibv_close_device(ctx);
+	return NULL;
+}
+
+bool mlx5_reload(void)
+{
+	struct ibv_context *ctx;
+
+	if (!run("modprobe -r mlx5_ib && modprobe -r mlx5_core && modprobe mlx5_ib"))
+		return false;
+	ctx = mlx5_open();
+	return ctx && !ibv_close_device(ctx);
 }
 
 /* Of the kernel that runs: 5.10 is 5. */

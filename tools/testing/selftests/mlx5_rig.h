@@ -42,6 +42,15 @@ const char *mlx5_mode_name(enum mlx5_mode mode);
 bool mlx5_says_mode(enum mlx5_mode mode);
 /* Whether the driver is this project's. */
 bool mlx5_is_ours(void);
+
+/* mlx5_0, when its port is active; NULL if that takes more than a minute. */
+struct ibv_context *mlx5_open(void);
+/*
+ * Unloads the drivers, which ends the run if they leave an object in the adapter, and
+ * loads them again; true if the port comes up.
+ */
+bool mlx5_reload(void);
+
 /* Whether mlx5 follows a buffer that moves, or has it pinned. */
 bool mlx5_follows_moves(void);
 /* Whether it writes an entry for each page of 4 KiB, whatever the segments are. */

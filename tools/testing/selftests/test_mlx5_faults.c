@@ -20,12 +20,9 @@
 #include <unistd.h>
 
 #include "kmsg.h"
-#include "mlx5sim.h"
-#include "rig.h"
+#include "mlx5_rig.h"
 #include "tap.h"
 
-#define DEVICE		"mlx5_0"
-#define LID		1
 #define PAGE		4096ul
 #define SIZE		(64 * KIB)
 #define ROUNDS		250	/* by then a fault has come */
@@ -210,7 +207,7 @@ static const struct failure failures[] = {
 
 static void test_failure(const struct failure *f)
 {
-	unsigned int keys = mlx5sim_live_keys(LID);
+	unsigned int keys = mlx5sim_live_keys(MLX5_LID);
 	int faults = f->second ? 2 : 1;
 	int failed = 0, wrong = 0, undone = 0, made = 0, good_after = 0;
 	long pages = pinned();
@@ -246,7 +243,7 @@ static void test_failure(const struct failure *f)
 		failed += !!f->unmake(objects[--made]) << 16;
 	ok(failed < 1 << 16, "%s: all are given back", f->verb);
 	is(pinned(), pages, "%s: pinned pages as before", f->verb);
-	ok(mlx5sim_live_keys(LID) == keys, "%s: live keys as before", f->verb);
+	ok(mlx5sim_live_keys(MLX5_LID) == keys, "%s: live keys as before", f->verb);
 }
 
 static struct ibv_sge sge(void)
@@ -399,17 +396,9 @@ static void patience(const char *seconds)
 
 static void set_up(void)
 {
-	struct ibv_port_attr port = { 0 };
-	uint64_t give_up = now_ms() + 60000;
-
-	/* A port comes up a moment after its driver. */
-	while (!ctx || ibv_query_port(ctx, 1, &port) || port.state != IBV_PORT_ACTIVE) {
-		if (now_ms() > give_up)
-			tap_skip_all("no %s that is active", DEVICE);
-		if (!ctx)
-			ctx = rc_open(DEVICE);
-		usleep(10000);
-	}
+	ctx = mlx5_open();
+	if (!ctx)
+		tap_skip_all("no %s that is active", MLX5_DEVICE);
 	if (rc_pair_init(&pair, ctx))
 		bail("%s: %s", rc_failed_call(), strerror(errno));
 	mr_a = ibv_reg_mr(pair.a.pd, mem_a, SIZE, ACCESS);
@@ -423,7 +412,6 @@ static void tear_down(void)
 	is(ibv_dereg_mr(mr_a) ?: ibv_dereg_mr(mr_b), 0, "deregister");
 	rc_pair_destroy(&pair);
 	is(ibv_close_device(ctx), 0, "close the device");
-	ctx = NULL;
 }
 
 int main(void)
@@ -444,8 +432,7 @@ int main(void)
 	kmsg_count(kmsg, "");
 	tear_down();
 
-	is(system("modprobe -r mlx5_ib && modprobe -r mlx5_core && modprobe mlx5_ib"), 0,
-	   "unload the drivers and load them");
+	ok(mlx5_reload(), "unload the drivers and load them");
 	is(kmsg_count(kmsg, "failed, status"), 0, "without another failed command");
 	set_up();
 	patience("600");
