@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <infiniband/mlx5dv.h>
 
 #include "mlx5_rig.h"
 #include "sim.h"
@@ -273,35 +272,6 @@ static void test_pinned(const char *what, uint32_t flags, enum mlx5_mode mode)
 	dmabuf_free(buf);
 }
 
-/* The driver pins what DEVX makes a umem of: its user has no page faults. */
-static void test_devx(void)
-{
-	struct mlx5dv_context_attr devx = { .flags = MLX5DV_CONTEXT_FLAGS_DEVX };
-	struct dmabuf *buf = rig_vram(SIZE, NULL);
-	struct mlx5dv_devx_umem_in in = {
-		.size = SIZE,
-		.access = IBV_ACCESS_LOCAL_WRITE,
-		.pgsz_bitmap = ~4095ull,
-		.comp_mask = MLX5DV_UMEM_MASK_DMABUF,
-		.dmabuf_fd = dmabuf_fd(buf),
-	};
-	struct mlx5dv_devx_umem *umem;
-	struct ibv_context *ctx;
-
-	ctx = mlx5dv_open_device(rig.ctx->device, &devx);
-	if (!ctx)
-		bail("no DEVX: %s", strerror(errno));
-	umem = mlx5dv_devx_umem_reg_ex(ctx, &in);
-	if (ok(umem, "DEVX umem: register")) {
-		ok(sim_gem(buf).pinned > 0, "DEVX umem: pinned");
-		stays("DEVX umem", buf);
-		is(mlx5dv_devx_umem_dereg(umem), 0, "DEVX umem: deregister");
-	}
-	is(sim_move(buf, SYSTEM, 0, 0), 0, "DEVX umem: moves again");
-	ibv_close_device(ctx);
-	dmabuf_free(buf);
-}
-
 int main(void)
 {
 	struct counters start;
@@ -319,7 +289,6 @@ int main(void)
 	}
 	test_revoke();
 	test_pinned("static buffer", VRAMSIM_CREATE_STATIC, MLX5_REVOCABLE);
-	test_devx();
 	ok(counters_back(&start, 2000), "all counters back to the start");
 	rig_down(&rig);
 	return tap_done();
