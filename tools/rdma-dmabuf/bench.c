@@ -335,6 +335,7 @@ static int run(struct bench *b, const struct options *o, struct results *results
 	results->device = ibv_get_device_name(b->ctx->device);
 	results->exporter = o->exporter;
 	results->instructions = o->instructions;
+	results->software = copies_by_cpu(results->device);
 	for (i = 0; i < OPS; i++) {
 		for (bytes = first; bytes <= last; bytes *= factor) {
 			struct traffic *t = &results->traffic[results->num_traffic];

@@ -51,6 +51,7 @@ struct results {
 	const char *exporter;
 	const char *placement;		/* after the last transfer */
 	bool instructions;		/* a cost is instructions, not nanoseconds */
+	bool software;			/* the CPU is the device */
 	struct traffic traffic[MAX_ROWS];
 	int num_traffic;
 	struct registration registration[MAX_ROWS];

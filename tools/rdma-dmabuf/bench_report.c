@@ -10,6 +10,7 @@
 #include "stats.h"
 
 #define TARGET_RATIO	0.95
+#define TARGET_STAGED	1.5	/* where the device moves the data */
 #define TARGET_FROM	(64 << 10)	/* smaller transfers are all overhead */
 #define TARGET_REG	(1024UL * 1024 * 1024)
 
@@ -191,14 +192,18 @@ bool print_targets(const struct results *results)
 	printf("\n%-56s %-10s %8s\n", "target", "at", "measured");
 	for (i = 0; i < results->num_traffic; i++) {
 		const struct traffic *t = &results->traffic[i];
-		double ratio = speed_over(t, PATH_HOST).median;
+		double over_host = speed_over(t, PATH_HOST).median;
+		double over_staged = speed_over(t, PATH_STAGED).median;
 
 		if (t->bytes < TARGET_FROM)
 			continue;
 		snprintf(at, sizeof(at), "%s %s", operation_names[t->op],
 			 print_size(t->bytes));
-		met &= target("dma-buf MR at least 0.95 x as fast as host memory", at, ratio,
-			      ratio >= TARGET_RATIO);
+		met &= target("dma-buf MR at least 0.95 x as fast as host memory", at, over_host,
+			      over_host >= TARGET_RATIO);
+		if (!results->software)
+			met &= target("dma-buf MR at least 1.5 x as fast as staged", at,
+				      over_staged, over_staged >= TARGET_STAGED);
 	}
 	for (i = 0; i < results->num_copies; i++) {
 		const struct copies *c = &results->copies[i];

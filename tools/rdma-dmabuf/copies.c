@@ -44,13 +44,18 @@ static int write_file(const char *path, int flags, const char *text)
 	return written == (ssize_t)strlen(text) ? 0 : -1;
 }
 
-int copies_init(const char *device)
+bool copies_by_cpu(const char *device)
 {
 	char path[128];
 
-	failed_call = "parent (rxe's link to its network device)";
 	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/parent", device);
-	if (access(path, F_OK) || access(TRACING "/kprobe_events", F_OK)) {
+	return !access(path, F_OK);
+}
+
+int copies_init(const char *device)
+{
+	failed_call = "parent (rxe's link to its network device)";
+	if (!copies_by_cpu(device) || access(TRACING "/kprobe_events", F_OK)) {
 		errno = ENODEV;
 		return -1;
 	}

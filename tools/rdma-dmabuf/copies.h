@@ -3,7 +3,11 @@
 #ifndef RDMA_DMABUF_COPIES_H
 #define RDMA_DMABUF_COPIES_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/* Whether the CPU moves the data for @device: rxe */
+bool copies_by_cpu(const char *device);
 
 /*
  * Sets a probe on the function that rxe moves all payload with, of whatever MR.
