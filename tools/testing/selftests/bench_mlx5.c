@@ -154,6 +154,8 @@ int main(void)
 {
 	static const uint64_t sizes[] = { 4 * KIB, 2 * MIB, 64 * MIB, 1 * GIB };
 
+	if (!clock_counts_instructions())
+		bail("the clock does not count instructions: needs --icount 0");
 	mlx5_rig_up(&rig);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		measure(sizes[i]);

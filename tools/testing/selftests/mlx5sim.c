@@ -172,14 +172,24 @@ uint32_t mlx5sim_key_that_maps(uint16_t lid, uint64_t addr, uint64_t len)
 	return number(&at, "maps") ? number(&at, "key") : 0;
 }
 
-unsigned int mlx5sim_live_keys(uint16_t lid)
+static unsigned int count_keys(uint16_t lid, bool free_ones)
 {
 	const char *at = ask(lid, "keys");
-	unsigned int live = 0;
+	unsigned int count = 0;
 
 	for (at = strstr(at, "\"free\":"); at; at = strstr(at, "\"free\":"))
-		live += !number(&at, "free");
-	return live;
+		count += !number(&at, "free") || free_ones;
+	return count;
+}
+
+unsigned int mlx5sim_keys(uint16_t lid)
+{
+	return count_keys(lid, true);
+}
+
+unsigned int mlx5sim_live_keys(uint16_t lid)
+{
+	return count_keys(lid, false);
 }
 
 /* Room for @more entries behind those that are there */

@@ -42,7 +42,8 @@ void mlx5sim_order(uint16_t lid, const char *faults);
  */
 uint32_t mlx5sim_key_that_maps(uint16_t lid, uint64_t addr, uint64_t len);
 
-/* Memory keys that are not free, those of the driver itself included. */
+/* Memory keys, those of the driver itself included: all, and those that are not free. */
+unsigned int mlx5sim_keys(uint16_t lid);
 unsigned int mlx5sim_live_keys(uint16_t lid);
 
 /* The translation of a memory key, present entries only. */

@@ -181,6 +181,17 @@ uint8_t *rig_pages(size_t size)
 	return mem;
 }
 
+bool clock_counts_instructions(void)
+{
+	unsigned long loops = 1000000;
+	uint64_t start = now_ns(), took;
+
+	/* Two instructions a loop, and what interrupts take */
+	asm volatile("1: dec %0\n\tjnz 1b" : "+r"(loops));
+	took = now_ns() - start;
+	return took >= 2000000 && took < 2200000;
+}
+
 uint64_t now_ms(void)
 {
 	return now_ns() / 1000000;

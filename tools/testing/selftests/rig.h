@@ -69,6 +69,8 @@ uint64_t now_ns(void);
 uint8_t *rig_pages(size_t size);
 
 uint64_t now_ms(void);
+/* Whether now_ns() counts the guest's instructions: QEMU's --icount 0 */
+bool clock_counts_instructions(void);
 
 /* The random numbers of a test: same seed, same numbers. */
 uint64_t random_next(uint64_t *state);
