@@ -216,6 +216,8 @@ struct mlx5sim_key mlx5sim_key(uint16_t lid, uint32_t key)
 	k.start = number(&at, "start");
 	k.len = number(&at, "len");
 	k.log_page_size = number(&at, "log_page_size");
+	k.relaxed_write = number(&at, "relaxed_write");
+	k.relaxed_read = number(&at, "relaxed_read");
 	k.capacity = number(&at, "capacity");
 	while (strchr(at, '{')) {
 		struct mlx5sim_entry first = { .index = number(&at, "index") }, *entry;

@@ -61,6 +61,8 @@ struct mlx5sim_key {
 	uint64_t start;
 	uint64_t len;
 	unsigned int log_page_size;
+	bool relaxed_write;	/* writes may pass each other */
+	bool relaxed_read;
 	uint64_t capacity;	/* entries that the list has room for */
 	size_t count;
 	struct mlx5sim_entry *entries;	/* @count of them, for free() */

@@ -171,9 +171,10 @@ static void say_xlt(const struct mlx5sim *m, struct text *t, u32 key)
 		say(t, "{\"error\":\"no such key\"}");
 		return;
 	}
-	say(t, "{\"key\":\"0x%x\",\"free\":%u,\"mode\":%u,\"start\":\"0x%" PRIx64 "\",\"len\":\"0x%" PRIx64 "\",\"log_page_size\":%u,\"capacity\":%" PRIu64 ",\"xlt\":[",
+	say(t, "{\"key\":\"0x%x\",\"free\":%u,\"mode\":%u,\"start\":\"0x%" PRIx64 "\",\"len\":\"0x%" PRIx64 "\",\"log_page_size\":%u,\"relaxed_write\":%u,\"relaxed_read\":%u,\"capacity\":%" PRIu64 ",\"xlt\":[",
 	    mkey_key(k), k->free, k->mode, k->start, k->len, k->log_page,
-	    mkey_entries(k));
+	    (u32)ifc_get(mkc, k->mkc, relaxed_ordering_write),
+	    (u32)ifc_get(mkc, k->mkc, relaxed_ordering_read), mkey_entries(k));
 	while (next_entry(&w, &e)) {
 		if (count && !goes_on(&prev, &e)) {
 			say_run(t, sep, &first, count);

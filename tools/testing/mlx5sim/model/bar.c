@@ -20,6 +20,8 @@
 #define CMDIF_REV		(5u << 16)
 #define CMDQ_SIZES		(5u << 4 | CMD_LOG_STRIDE)	/* 32 slots */
 #define CMDQ_ADDR_MASK		(~0xfffu)
+#define CMDQ_INTERFACE		(7u << 8)
+#define CMDQ_INTERFACE_OFF	BIT(8)
 
 /* Doorbells of a UAR page */
 #define UAR_CQ_ARM		0x20
@@ -31,7 +33,7 @@
 static u32 register_read(struct mlx5sim *m, u64 off)
 {
 	u64 khz = cap(m, device_frequency_khz);
-	u64 cycles;
+	u64 cycles, none;
 
 	switch (off) {
 	case REG_FW_REV:
@@ -41,12 +43,14 @@ static u32 register_read(struct mlx5sim *m, u64 off)
 	case REG_CMDQ_ADDR_H:
 		return m->cmdq_addr_h;
 	case REG_CMDQ_ADDR_L:
-		return m->cmdq_addr_l | CMDQ_SIZES;
+		return m->cmdq_addr_l | CMDQ_SIZES | (m->fatal ? CMDQ_INTERFACE_OFF : 0);
 	case REG_TIMER_H:
 	case REG_TIMER_L:
 		cycles = now(m) / 1000 * khz / 1000;
 		return off == REG_TIMER_H ? cycles >> 32 : (u32)cycles;
 	case REG_HEALTH_COUNTER:
+		if (inject_hit(m, INJECT_FATAL, 0, &none))
+			device_fail(m);
 		return ++m->health_counter;
 	default:
 		/* All others tell "ready, no error, not supported" as zero */
@@ -78,8 +82,10 @@ static void register_write(struct mlx5sim *m, u64 off, u32 val)
 		m->cmdq_addr_h = val;
 		break;
 	case REG_CMDQ_ADDR_L:
-		/* Bits 8 and 9 ask for a state of the interface: always full */
 		m->cmdq_addr_l = val & CMDQ_ADDR_MASK;
+		/* To ask for the full interface is to start it anew. */
+		if (!(val & CMDQ_INTERFACE))
+			m->fatal = false;
 		break;
 	case REG_CMD_DBELL:
 		if (device_nested())
@@ -116,8 +122,16 @@ static void uar_write(struct mlx5sim *m, u64 off, u64 val, unsigned int size)
 	/* The rest of a request copied to the page is read from memory */
 }
 
+/* After a fatal error there is nobody to hear but those who start it anew. */
+static bool heard(const struct mlx5sim *m, u64 off)
+{
+	return !m->fatal || off == REG_CMDQ_ADDR_H || off == REG_CMDQ_ADDR_L;
+}
+
 void bar_write(struct mlx5sim *m, u64 off, u64 val, unsigned int size)
 {
+	if (!heard(m, off))
+		return;
 	if (off >= UAR_FIRST * UAR_PAGE) {
 		uar_write(m, off, val, size);
 	} else if (size == 8) {

@@ -152,6 +152,12 @@ void device_forget(struct mlx5sim *m)
 	caps_reset(m);
 }
 
+void device_fail(struct mlx5sim *m)
+{
+	m->fatal = true;
+	device_forget(m);
+}
+
 struct mlx5sim *mlx5sim_new(void *host, const struct mlx5sim_ops *ops,
 			    const struct mlx5sim_config *config)
 {
@@ -203,6 +209,7 @@ void mlx5sim_reset(struct mlx5sim *m)
 	inject_reset(&m->inject);
 	memset(&m->stats, 0, sizeof(m->stats));
 	m->stopped = false;
+	m->fatal = false;
 	m->violation = 0;
 	m->last_broken = 0;
 	m->cmdq_addr_h = 0;

@@ -17,6 +17,7 @@ static const struct {
 	[INJECT_CQE_DROP]	= { "cqe-drop:", true, false },
 	[INJECT_CQE_ERROR]	= { "cqe-error:", true, false },
 	[INJECT_RESUME_ERROR]	= { "resume-error:", false, false },
+	[INJECT_FATAL]		= { "fatal:", false, false },
 };
 
 /* A number, then @end or, for ',', also the end of the text */

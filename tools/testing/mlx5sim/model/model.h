@@ -66,6 +66,7 @@ struct mlx5sim {
 	bool trace_dma;
 
 	bool stopped;
+	bool fatal;		/* it has given up, and knows nothing any more */
 	enum check violation;
 	enum check last_broken;
 	bool leak_injected;	/* the driver could not destroy something */
@@ -115,6 +116,8 @@ struct mlx5sim *device_by_lid(u16 lid);
 u64 now(struct mlx5sim *m);
 /* Forget all objects, the pages and the state */
 void device_forget(struct mlx5sim *m);
+/* As after a fatal error: nothing is known and nothing heard until it is started anew */
+void device_fail(struct mlx5sim *m);
 /* Whether a host's call is being worked on, further up in the call chain */
 bool device_nested(void);
 /* Number of objects that TEARDOWN_HCA should not find; *@kind names one */

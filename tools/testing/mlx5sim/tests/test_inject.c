@@ -194,6 +194,34 @@ static void ordered(void)
 	teardown();
 }
 
+static u32 interface(void)
+{
+	return mlx5sim_bar_read(d->sim, 0x14, 4) >> 8 & 7;
+}
+
+static void fatal(void)
+{
+	struct mkey_arg arg = { .mode = MLX5_MKC_ACCESS_MODE_MTT, .free = true };
+	char answer[512];
+	u32 key;
+
+	setup("fatal:2", NULL);
+	key = mkey_make(d, &arg);
+	mlx5sim_bar_read(d->sim, 0x1010, 4);
+	ok(key && nop() && !interface(), "the first look at its health");
+	mlx5sim_bar_read(d->sim, 0x1010, 4);
+	ok(interface() == 1, "the second: it has no interface");
+	ok(mlx5sim_ask(d->sim, "keys", answer, sizeof(answer)) > 0 && !strstr(answer, "0x"),
+	   "nor keys: %s", answer);
+	ok(!nop(), "it hears no doorbell");
+	mlx5sim_bar_write(d->sim, 0x14, 1u << 8, 4);
+	ok(interface() == 1, "nor one who wants it off");
+	d->pages = 0;
+	ok(!dev_boot(d) && !interface(), "started anew, it loads");
+	ok(query() == 0, "and answers");
+	teardown();
+}
+
 static void resume(void)
 {
 	struct mkey_arg odp = {
@@ -373,6 +401,7 @@ int main(void)
 	completion_late();
 	completion_in_error();
 	ordered();
+	fatal();
 	resume();
 	capabilities();
 	traces();
