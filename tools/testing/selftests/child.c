@@ -43,6 +43,20 @@ int child_wait(pid_t pid, int timeout_ms)
 	return WIFSIGNALED(status) ? CHILD_SIGNAL(WTERMSIG(status)) : WEXITSTATUS(status);
 }
 
+bool child_ended(pid_t pid)
+{
+	char path[64], state = 'X';
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 'X';
+	if (f)
+		fclose(f);
+	return state == 'X' || state == 'Z';
+}
+
 int child_run(int (*work)(void *arg), void *arg, int timeout_ms)
 {
 	return child_wait(child_start(work, arg), timeout_ms);

@@ -13,7 +13,6 @@
 #include "mlx5sim.h"
 #include "rig.h"
 
-#define MLX5_DEVICE	"mlx5_0"
 #define MLX5_LID	1
 
 /*

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mlx5_rig.h"
 #include "netdev.h"
 #include "rig.h"
 #include "sim.h"
@@ -16,7 +17,75 @@ const char *rig_device(void)
 {
 	const char *device = getenv("RIG_DEVICE");
 
-	return device && *device ? device : RIG_DEVICE;
+	if (device && *device)
+		return device;
+	return access("/sys/class/infiniband/" MLX5_DEVICE, F_OK) ? RIG_DEVICE : MLX5_DEVICE;
+}
+
+static struct rig_traits traits_of(struct ibv_context *ctx)
+{
+	struct ibv_device_attr_ex attr = { 0 };
+	struct rig_traits traits = { .name = ibv_get_device_name(ctx->device) };
+	bool faults;
+
+	traits.by_cpu = strncmp(traits.name, "mlx5", 4);
+	traits.ours = traits.by_cpu || mlx5_is_ours();
+	traits.reregs = !traits.by_cpu;
+	if (traits.by_cpu)
+		return traits;
+	if (ibv_query_device_ex(ctx, NULL, &attr))
+		bail("ibv_query_device_ex: %s", strerror(errno));
+	traits.core_pins = !mlx5_follows_moves();
+	faults = attr.odp_caps.general_caps & IBV_ODP_SUPPORT;
+	traits.follows = faults && !traits.core_pins;
+	/* To the kernel's own code, an MR follows moves even where there are none. */
+	traits.advises = faults && (traits.follows || !traits.ours);
+	return traits;
+}
+
+/*
+ * The dma-buf core pins what is mapped, for want of CONFIG_DMABUF_MOVE_NOTIFY; our
+ * driver has pinned it by then.
+ */
+struct rig_holds rig_holds(const struct rig *rig, uint32_t create)
+{
+	const struct rig_traits *t = &rig->traits;
+	bool is_static = create & VRAMSIM_CREATE_STATIC;
+
+	if (t->by_cpu)
+		return (struct rig_holds){ .pinned = 1, .vmapped = 1 };
+	if (is_static)
+		return (struct rig_holds){ .pinned = 1, .mapped = 1 };
+	return (struct rig_holds){
+		.pinned = t->follows ? 0 : t->ours + t->core_pins,
+		.mapped = 1,
+	};
+}
+
+/* A kernel mapping that fails is NULL: its cause is lost. */
+const struct rig_step rig_steps[RIG_STEPS] = {
+	{ "attach", VRAMSIM_INJECT_ATTACH, ENOSPC },
+	{ "pin", VRAMSIM_INJECT_PIN, ENOSPC },
+	{ "map", VRAMSIM_INJECT_MAP, ENOSPC },
+	{ "vmap", VRAMSIM_INJECT_VMAP, ENOMEM },
+};
+
+uint32_t rig_takes_step(const struct rig *rig, uint32_t step, uint32_t create)
+{
+	struct rig_holds holds = rig_holds(rig, create);
+
+	switch (step) {
+	case VRAMSIM_INJECT_ATTACH:
+		return 1;
+	case VRAMSIM_INJECT_PIN:
+		return holds.pinned;
+	case VRAMSIM_INJECT_MAP:
+		return holds.mapped;
+	case VRAMSIM_INJECT_VMAP:
+		return holds.vmapped;
+	default:
+		bail("a registration has no step %u", step);
+	}
 }
 
 void rig_up(struct rig *rig)
@@ -30,6 +99,7 @@ void rig_up(struct rig *rig)
 	*rig = (struct rig){ .ctx = rc_open(device) };
 	if (!rig->ctx)
 		tap_skip_all("no %s: %s", device, strerror(errno));
+	rig->traits = traits_of(rig->ctx);
 	rig->driver_id = uverbs_driver_id(rig->ctx);
 	if (rig->driver_id < 0)
 		bail("%s answers to no driver id", device);
@@ -38,7 +108,9 @@ void rig_up(struct rig *rig)
 	rig->host = aligned_alloc(4096, RIG_HOST_SIZE);
 	if (!rig->host)
 		bail("no memory");
-	rig->host_mr = ibv_reg_mr(rig->pair.a.pd, rig->host, RIG_HOST_SIZE, RIG_ACCESS);
+	/* A simulated adapter may have been told to fail a few times. */
+	for (int tries = 0; tries < 10 && !rig->host_mr; tries++)
+		rig->host_mr = ibv_reg_mr(rig->pair.a.pd, rig->host, RIG_HOST_SIZE, RIG_ACCESS);
 	if (!rig->host_mr)
 		bail("ibv_reg_mr: %s", strerror(errno));
 }
@@ -162,6 +234,30 @@ out:
 	free(sent);
 	free(seen);
 	return good;
+}
+
+bool rig_host_mrs_work(struct rig *rig, int count)
+{
+	enum { SIZE = 8192 };
+	uint8_t *memory = rig_pages(SIZE), sent[64];
+	int good;
+
+	for (good = 0; good < count; good++) {
+		struct ibv_mr *mr = ibv_reg_mr(rig->pair.b.pd, memory, SIZE, RIG_ACCESS);
+		struct mr view = { .rkey = mr ? mr->rkey : 0 };
+		uint8_t *at = memory + SIZE / 2 - sizeof(sent) / 2;
+
+		if (!mr)
+			break;
+		memset(sent, good + 1, sizeof(sent));
+		if (rig_write(rig, &view, (uintptr_t)at, sent, sizeof(sent)) ||
+		    memcmp(at, sent, sizeof(sent)) || ibv_dereg_mr(mr))
+			break;
+	}
+	munmap(memory, SIZE);
+	if (good < count)
+		diag("  host MR %d does not work: %s", good, strerror(errno));
+	return good == count;
 }
 
 uint64_t now_ns(void)

@@ -17,25 +17,69 @@
 #define KIB		1024ull
 #define MIB		(1024 * KIB)
 #define GIB		(1024 * MIB)
-#define RIG_DEVICE	"rxe0"	/* where the environment's RIG_DEVICE does not say otherwise */
+#define RIG_DEVICE	"rxe0"
+#define MLX5_DEVICE	"mlx5_0"
 #define RIG_HOST_SIZE	(1 * MIB)
 
 #define RIG_ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 			 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
+/*
+ * What tests have to expect of one device and not of another: all of it is here and
+ * in rig_holds().
+ * @ours: dma-bufs are registered by this project's code, not by the kernel's own
+ * @by_cpu: a device of software: it copies by vmap() and has no use for DMA
+ * @follows: it follows a buffer that moves by page faults, and pins only a static one
+ * @core_pins: the dma-buf core pins what is mapped, beside what the driver pins
+ * @advises: ibv_advise_mr() fetches the pages of a dma-buf MR
+ * @reregs: it can change an MR's rights and PD
+ * @name: in messages
+ */
+struct rig_traits {
+	bool ours;
+	bool by_cpu;
+	bool follows;
+	bool core_pins;
+	bool advises;
+	bool reregs;
+	const char *name;
+};
+
 struct rig {
 	struct ibv_context *ctx;
+	struct rig_traits traits;
 	int driver_id;
 	struct rc_pair pair;
 	uint8_t *host;		/* RIG_HOST_SIZE bytes on side a, */
 	struct ibv_mr *host_mr;	/* registered there */
 };
 
-/* The device that rig_up() takes. */
+/* The device that rig_up() takes: $RIG_DEVICE, or else the one that this guest has. */
 const char *rig_device(void);
 /* Skips the whole test if the device or vramsim is missing; else works or bails out. */
 void rig_up(struct rig *rig);
 void rig_down(struct rig *rig);
+
+/* What one MR holds at the exporter, in the exporter's counts; @create: its flags */
+struct rig_holds {
+	uint32_t pinned;
+	uint32_t mapped;
+	uint32_t vmapped;	/* by all MRs of a buffer together */
+};
+
+struct rig_holds rig_holds(const struct rig *rig, uint32_t create);
+
+/* The exporter's steps that can fail a registration */
+struct rig_step {
+	const char *name;
+	uint32_t step;		/* VRAMSIM_INJECT_* */
+	int seen;		/* errno of the registration when it gives ENOSPC */
+};
+
+#define RIG_STEPS	4
+extern const struct rig_step rig_steps[RIG_STEPS];	/* attach, pin, map, vmap */
+/* How often a registration takes it; of vmap, the first one of a buffer. */
+uint32_t rig_takes_step(const struct rig *rig, uint32_t step, uint32_t create);
 
 /* Registers with all access rights on side b.  0 or errno. */
 int rig_reg(struct rig *rig, int fd, uint64_t offset, uint64_t length, uint64_t iova,
@@ -63,6 +107,9 @@ struct dmabuf *rig_vgem(uint64_t size);
  */
 bool rig_works(struct rig *rig, const struct mr *mr, uint64_t iova, struct dmabuf *buf,
 	       uint64_t offset, uint32_t length);
+
+/* True if one host MR after the other, @count of them, registers, works and goes. */
+bool rig_host_mrs_work(struct rig *rig, int count);
 
 uint64_t now_ns(void);
 /* @size bytes of fresh memory in pages of their own, for munmap(); or bails out. */

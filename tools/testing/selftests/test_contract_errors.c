@@ -39,15 +39,18 @@ static int attempt(const struct mr_reg *reg)
 
 /*
  * A registration that is refused by @layer (NULL: by the uverbs core, before
- * there is anyone to leave a trace) with @want, and leaves nothing.
+ * there is anyone to leave a trace) with @want, and leaves nothing.  The kernel's own
+ * code leaves no trace at all.
  */
 static void refused(const struct mr_reg *reg, int want, const char *layer, const char *name)
 {
 	struct counters before;
 	int err;
 
+	if (!rig.traits.ours)
+		layer = NULL;
 	counters_get(&before);
-	if (refusal_listen())
+	if (layer && refusal_listen())
 		bail("no tracepoint of refusals");
 	err = attempt(reg);
 	is(err, want, "%s: %s", name, strerrorname_np(want));
@@ -270,65 +273,84 @@ static void test_attributes(void)
 	mr_dereg(&mr);
 }
 
+static const char *step_name(uint32_t step)
+{
+	for (size_t i = 0; i < RIG_STEPS; i++)
+		if (rig_steps[i].step == step)
+			return rig_steps[i].name;
+	return "";
+}
+
 static void test_exporter_refuses(void)
 {
 	static const struct {
-		const char *name;
-		uint32_t step;
-		const char *layer;
-	} steps[] = {
-		{ "attach", VRAMSIM_INJECT_ATTACH, "attach" },
-		{ "pin", VRAMSIM_INJECT_PIN, "pin" },
-	};
-	static const struct {
 		uint32_t answer;
 		int want;
+		bool internal;	/* the kernel's own code passes it on as it is */
 	} errors[] = {
-		{ EPERM, EPERM }, { ENOMEM, ENOMEM }, { EBUSY, EBUSY }, { ENODEV, ENODEV },
-		{ EINVAL, EINVAL }, { ENOSPC, ENOSPC }, { EOPNOTSUPP, EOPNOTSUPP },
-		{ 524 /* ENOTSUPP */, EOPNOTSUPP }, { EPROTONOSUPPORT, EOPNOTSUPP },
-		{ 512 /* ERESTARTSYS, and no signal */, EINTR },
+		{ EPERM, EPERM, false }, { ENOMEM, ENOMEM, false }, { EBUSY, EBUSY, false },
+		{ ENODEV, ENODEV, false }, { EINVAL, EINVAL, false }, { ENOSPC, ENOSPC, false },
+		{ EOPNOTSUPP, EOPNOTSUPP, false }, { 524 /* ENOTSUPP */, EOPNOTSUPP, true },
+		{ EPROTONOSUPPORT, EOPNOTSUPP, true },
+		{ 512 /* ERESTARTSYS, and no signal */, EINTR, true },
 	};
 	struct mr_reg reg = good();
-	struct mr mr;
 
-	for (size_t s = 0; s < sizeof(steps) / sizeof(*steps); s++) {
+	for (size_t s = 0; s < RIG_STEPS; s++) {
+		const struct rig_step *step = &rig_steps[s];
+
+		if (!rig_takes_step(&rig, step->step, 0))
+			continue;
 		for (size_t e = 0; e < sizeof(errors) / sizeof(*errors); e++) {
+			int want = errors[e].want;
 			char name[64];
 
-			snprintf(name, sizeof(name), "%s answers %u", steps[s].name,
+			if (errors[e].internal && !rig.traits.ours)
+				continue;
+			/* A kernel mapping that fails is NULL on this line: the cause is lost. */
+			if (step->step == VRAMSIM_INJECT_VMAP)
+				want = step->seen;
+			snprintf(name, sizeof(name), "%s answers %u", step->name,
 				 errors[e].answer);
-			if (sim_inject(vram, steps[s].step, 1, errors[e].answer))
+			if (sim_inject(vram, step->step, 1, errors[e].answer))
 				bail("cannot inject");
-			refused(&reg, errors[e].want, steps[s].layer, name);
+			refused(&reg, want, step->name, name);
 		}
-		is(attempt(&reg), 0, "%s answers nothing wrong: accepted", steps[s].name);
+		is(attempt(&reg), 0, "%s answers nothing wrong: accepted", step->name);
 	}
-
-	/* A kernel mapping that fails is NULL on this line: the cause is lost. */
-	sim_inject(vram, VRAMSIM_INJECT_VMAP, 1, ENOSPC);
-	refused(&reg, ENOMEM, "vmap", "vmap fails");
-
-	/* A software device has no use for DMA addresses. */
-	sim_inject(vram, VRAMSIM_INJECT_MAP, 1, EIO);
-	is(mr_reg(&reg, &mr), 0, "map would fail: never asked for, accepted");
-	mr_dereg(&mr);
-	sim_inject(vram, VRAMSIM_INJECT_MAP, 0, 0);
 }
 
+/* A software device has no use for DMA addresses, any other none for a kernel mapping. */
+static void test_exporter_not_asked(void)
+{
+	struct mr_reg reg = good();
+
+	for (size_t s = 0; s < RIG_STEPS; s++) {
+		if (rig_takes_step(&rig, rig_steps[s].step, 0))
+			continue;
+		sim_inject(vram, rig_steps[s].step, 1, EIO);
+		is(attempt(&reg), 0, "%s would fail: never asked for, accepted",
+		   rig_steps[s].name);
+		sim_inject(vram, rig_steps[s].step, 0, 0);
+	}
+}
+
+/* Each lacks what only some devices need. */
 static void test_kinds_of_exporter(void)
 {
 	static const struct {
 		const char *name;
 		struct dmabuf_opts opts;
-		int want;
-		const char *layer;
+		uint32_t lacks;
 	} rows[] = {
-		{ "exporter without vmap", { .flags = VRAMSIM_CREATE_NO_VMAP }, EOPNOTSUPP, "vmap" },
+		{ "exporter without vmap", { .flags = VRAMSIM_CREATE_NO_VMAP },
+		  VRAMSIM_INJECT_VMAP },
 		{ "static exporter without vmap",
-		  { .flags = VRAMSIM_CREATE_NO_VMAP | VRAMSIM_CREATE_STATIC }, EOPNOTSUPP, "vmap" },
-		{ "sparse buffer", { .flags = VRAMSIM_CREATE_SPARSE }, EOPNOTSUPP, "vmap" },
-		{ "exporter that refuses to pin", { .pin = VRAMSIM_PIN_REFUSE }, EOPNOTSUPP, "pin" },
+		  { .flags = VRAMSIM_CREATE_NO_VMAP | VRAMSIM_CREATE_STATIC },
+		  VRAMSIM_INJECT_VMAP },
+		{ "sparse buffer", { .flags = VRAMSIM_CREATE_SPARSE }, VRAMSIM_INJECT_VMAP },
+		{ "exporter that refuses to pin", { .pin = VRAMSIM_PIN_REFUSE },
+		  VRAMSIM_INJECT_PIN },
 	};
 	struct dmabuf *buf;
 	struct mr_reg reg;
@@ -337,7 +359,10 @@ static void test_kinds_of_exporter(void)
 		buf = rig_vram(SIZE, &rows[i].opts);
 		reg = good();
 		reg.fd = dmabuf_fd(buf);
-		refused(&reg, rows[i].want, rows[i].layer, rows[i].name);
+		if (rig_takes_step(&rig, rows[i].lacks, rows[i].opts.flags))
+			refused(&reg, EOPNOTSUPP, step_name(rows[i].lacks), rows[i].name);
+		else
+			is(attempt(&reg), 0, "accepted: %s", rows[i].name);
 		dmabuf_free(buf);
 	}
 
@@ -349,13 +374,52 @@ static void test_kinds_of_exporter(void)
 	dmabuf_free(buf);
 }
 
+/* Adapters have page tables: a segment that ends inside a page can only be the last. */
+static void test_short_map(void)
+{
+	static const struct dmabuf_opts scattered = {
+		.flags = VRAMSIM_CREATE_SCATTER, .segment_size = 4096, .seed = 5,
+	};
+	struct dmabuf *buf = rig_vram(SIZE, &scattered);
+	struct mr_reg reg = good();
+
+	if (rig_takes_step(&rig, VRAMSIM_INJECT_MAP, 0) && rig.traits.ours) {
+		reg.fd = dmabuf_fd(buf);
+		sim_inject(buf, VRAMSIM_INJECT_SHORT_MAP, 1, 0);
+		refused(&reg, EINVAL, "short list", "a list that lacks the last segment");
+		sim_inject(vram, VRAMSIM_INJECT_SHORT_MAP, 1, 0);
+		reg.fd = dmabuf_fd(vram);
+		refused(&reg, EINVAL, "short list", "a list that lacks the last page");
+		reg.length = SIZE - 4096;
+		sim_inject(vram, VRAMSIM_INJECT_SHORT_MAP, 1, 0);
+		is(attempt(&reg), 0, "accepted: a list that lacks a page behind the window");
+		reg.length = SIZE;
+		is(attempt(&reg), 0, "accepted: the same when it is whole");
+	}
+	dmabuf_free(buf);
+}
+
+/* Where nothing faults, it is as for host memory that does not. */
+static int advise_wanted(void)
+{
+	struct mr host = { .driver_id = rig.driver_id, .lkey = rig.host_mr->lkey };
+
+	if (rig.traits.by_cpu)
+		return EOPNOTSUPP;
+	if (rig.traits.advises)
+		return 0;
+	return mr_advise(&host, rig.pair.a.pd, (uintptr_t)rig.host, 4096);
+}
+
 static void test_advise(void)
 {
 	struct mr_reg reg = good();
 	struct mr mr;
+	int want = advise_wanted();
 
 	is(mr_reg(&reg, &mr), 0, "register for advise_mr");
-	is(mr_advise(&mr, reg.pd, IOVA, 4096), EOPNOTSUPP, "advise_mr: EOPNOTSUPP");
+	is(mr_advise(&mr, reg.pd, IOVA, 4096), want, "advise_mr: %s",
+	   want ? strerrorname_np(want) : "done");
 	ok(rig_works(&rig, &mr, IOVA, vram, 0, 4096), "advise_mr: the MR works on");
 	mr_dereg(&mr);
 }
@@ -375,7 +439,9 @@ int main(void)
 	test_order();
 	test_attributes();
 	test_exporter_refuses();
+	test_exporter_not_asked();
 	test_kinds_of_exporter();
+	test_short_map();
 	test_advise();
 
 	dmabuf_free(vram);

@@ -193,7 +193,7 @@ static bool key_comes_again(struct dmabuf *buf, uint32_t key, int count)
 	for (int i = 0; i < count; i++) {
 		if (rig_reg(&rig, dmabuf_fd(buf), 0, SIZE, IOVA, &fresh[i]))
 			bail("cannot register");
-		/* rxe changes the low 8 bits at each use of an index. */
+		/* Drivers change the low 8 bits at each use of an index. */
 		again |= fresh[i].rkey >> 8 == key >> 8;
 	}
 	for (int i = 0; i < count; i++)
@@ -263,7 +263,8 @@ static void test_pin_holds(struct dmabuf *buf)
 	is(sim_move(buf, VRAMSIM_PLACEMENT_SYSTEM, 0, 0), EBUSY, "a move gets EBUSY");
 	sim_gem_info(buf, &after);
 	is(after.placement, before.placement, "the buffer is where it was");
-	is(after.maps, before.maps, "nothing was mapped for DMA");
+	is(after.maps - before.maps, rig_holds(&rig, 0).mapped,
+	   "mapped for DMA where the device needs it");
 	ok(rig_works(&rig, &mr, IOVA, buf, 0, SIZE), "the MR works");
 	is(mr_dereg(&mr), 0, "deregister");
 	is(sim_move(buf, VRAMSIM_PLACEMENT_SYSTEM, 0, 0), 0, "afterwards it moves");
@@ -271,6 +272,22 @@ static void test_pin_holds(struct dmabuf *buf)
 	ok(rig_works(&rig, &mr, IOVA, buf, 0, SIZE), "the MR works there");
 	is(mr_dereg(&mr), 0, "deregister");
 	is(sim_move(buf, VRAMSIM_PLACEMENT_VRAM, 0, 0), 0, "and it moves back");
+}
+
+/* What follows moves is not in the exporter's way. */
+static void test_move_is_followed(struct dmabuf *buf)
+{
+	static const uint32_t places[] = { VRAMSIM_PLACEMENT_SYSTEM, VRAMSIM_PLACEMENT_VRAM };
+	struct mr mr;
+
+	is(rig_reg(&rig, dmabuf_fd(buf), 0, SIZE, IOVA, &mr), 0, "register what could move");
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		is(sim_move(buf, places[i], 0, 0), 0, "it moves");
+		is(sim_gem(buf).placement, places[i], "the buffer is where it was moved to");
+		is(sim_gem(buf).mapped, 0, "nobody has it mapped");
+		ok(rig_works(&rig, &mr, IOVA, buf, 0, SIZE), "the MR works there");
+	}
+	is(mr_dereg(&mr), 0, "deregister");
 }
 
 int main(void)
@@ -285,7 +302,10 @@ int main(void)
 	test_keys(buf);
 	test_fork(buf);
 	test_data_then_flag(buf);
-	test_pin_holds(buf);
+	if (rig.traits.follows)
+		test_move_is_followed(buf);
+	else
+		test_pin_holds(buf);
 	test_revoke("revoke, one packet", buf, 64);
 	test_revoke("revoke, many packets", buf, 64 * KIB);
 	dmabuf_free(buf);

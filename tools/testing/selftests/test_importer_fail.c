@@ -13,6 +13,7 @@
 
 #include "fail_nth.h"
 #include "importer.h"
+#include "policy.h"
 #include "rig.h"
 #include "sim.h"
 #include "tap.h"
@@ -227,42 +228,29 @@ static void pin_quota(uint32_t contract)
 	dmabuf_free(b);
 }
 
-/* The administrator's word, parameters of ib_umem_dmabuf. */
-static void set_parameter(const char *name, const char *value)
-{
-	char path[128];
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/module/ib_umem_dmabuf/parameters/%s", name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, value, strlen(value)) != (ssize_t)strlen(value))
-		bail("%s: %s", path, strerror(errno));
-	close(fd);
-}
-
 static void administrator(uint32_t contract, bool pins)
 {
 	const char *name = imp_contract(contract);
 	struct dmabuf *buf = rig_vram(1 * MIB + SIZE, NULL);
 	int imp = imp_open();
 
-	set_parameter("pin", "never");
+	policy_set("pin", "never");
 	is(imp_import(imp, buf, contract, 0, SIZE), pins ? EOPNOTSUPP : 0,
 	   "%s: pin=never: %s", name, pins ? "refused" : "does not pin");
 	if (!pins)
 		imp_release(imp);
 	ok(nothing_left(buf), "%s: pin=never: nothing left", name);
-	set_parameter("pin", "auto");
-	set_parameter("pin_limit_mib", "1");
+	policy_set("pin", "auto");
+	policy_set("pin_limit_mib", "1");
 	is(imp_import(imp, buf, contract, 0, SIZE), pins ? ENOMEM : 0,
 	   "%s: pin_limit_mib: %s", name, pins ? "refused" : "does not pin");
 	if (!pins)
 		imp_release(imp);
 	ok(nothing_left(buf), "%s: pin_limit_mib: nothing left", name);
-	set_parameter("pin_limit_mib", "2");
+	policy_set("pin_limit_mib", "2");
 	is(imp_import(imp, buf, contract, 0, SIZE), 0, "%s: pin_limit_mib: enough", name);
 	close(imp);
-	set_parameter("pin_limit_mib", "0");
+	policy_set("pin_limit_mib", "0");
 	dmabuf_free(buf);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * K02: libraries read from the errno of a hopeless registration whether a device
- * knows dma-bufs.  Their decision tables, on a device that does (rxe0) and on
- * one that does not (siw0, without our driver).
+ * knows dma-bufs.  Their decision tables, on a device that does and on one that
+ * does not (siw0, without our driver).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -90,16 +90,17 @@ static bool provider_has_op(struct ibv_pd *pd)
 	return through_libibverbs(pd, &probes[0]) != EOPNOTSUPP;
 }
 
-static void on_rxe(void)
+static void on_rig(void)
 {
 	struct rig rig;
 
 	rig_up(&rig);
-	decisions(rig.pair.b.pd, RIG_DEVICE, "raw ioctl", through_ioctl, EBADF, true);
-	if (provider_has_op(rig.pair.b.pd))
-		decisions(rig.pair.b.pd, RIG_DEVICE, "libibverbs", through_libibverbs, EBADF, true);
+	decisions(rig.pair.b.pd, rig.traits.name, "raw ioctl", through_ioctl, EBADF, true);
+	if (!rig.traits.by_cpu || provider_has_op(rig.pair.b.pd))
+		decisions(rig.pair.b.pd, rig.traits.name, "libibverbs", through_libibverbs, EBADF,
+			  true);
 	else
-		skip("questions to rxe0, libibverbs", "this rdma-core's provider lacks the operation");
+		skip("questions through libibverbs", "this rdma-core's provider lacks the operation");
 	rig_down(&rig);
 }
 
@@ -125,7 +126,7 @@ static void on_plain(void)
 
 int main(void)
 {
-	on_rxe();
+	on_rig();
 	on_plain();
 	return tap_done();
 }

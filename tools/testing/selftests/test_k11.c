@@ -59,7 +59,7 @@ static void test_size(uint64_t size, uint64_t segment, const char *name)
 	buf = rig_vram(size, &opts);
 
 	/* The bigger the mapping, the more there is to undo. */
-	sim_inject(buf, VRAMSIM_INJECT_VMAP, 1, ENOMEM);
+	sim_inject(buf, rig.traits.by_cpu ? VRAMSIM_INJECT_VMAP : VRAMSIM_INJECT_MAP, 1, ENOMEM);
 	is(rig_reg(&rig, dmabuf_fd(buf), 0, size, IOVA, &mr), ENOMEM,
 	   "%s: ENOMEM from the exporter is passed on", name);
 
@@ -94,15 +94,24 @@ static void test_size(uint64_t size, uint64_t segment, const char *name)
 	ok(counters_back(&before, 1000), "%s: all counters back", name);
 }
 
-/* Translation only: no CPU can reach it, so a software device refuses. */
+/* Translation only: no CPU can reach it, so a software device refuses. An adapter can. */
 static void test_sparse(uint64_t size, const char *name)
 {
 	const struct dmabuf_opts opts = { .flags = VRAMSIM_CREATE_SPARSE };
 	struct dmabuf *buf = rig_vram(size, &opts);
 	struct mr mr;
 
-	is(rig_reg(&rig, dmabuf_fd(buf), 0, size, IOVA, &mr), EOPNOTSUPP,
-	   "sparse buffer of %s: EOPNOTSUPP on rxe", name);
+	if (rig.traits.by_cpu) {
+		is(rig_reg(&rig, dmabuf_fd(buf), 0, size, IOVA, &mr), EOPNOTSUPP,
+		   "sparse buffer of %s: EOPNOTSUPP", name);
+	} else if (is(rig_reg(&rig, dmabuf_fd(buf), 0, size, IOVA, &mr), 0,
+		      "sparse buffer of %s: register", name)) {
+		is(rig_write(&rig, &mr, IOVA + size - 1, "x", 1), IBV_WC_SUCCESS,
+		   "sparse buffer of %s: its last byte is reached", name);
+		is(rig_write(&rig, &mr, IOVA + size, "x", 1), IBV_WC_REM_ACCESS_ERR,
+		   "sparse buffer of %s: the one behind is not", name);
+		is(mr_dereg(&mr), 0, "sparse buffer of %s: deregister", name);
+	}
 	dmabuf_free(buf);
 }
 

@@ -87,26 +87,35 @@ static void quota(const struct dmabuf *buf, uint32_t pages, uint32_t count)
 		bail("pin quota: %s", strerror(errno));
 }
 
-static void test_quota(void)
+/* It bounds what is pinned; a static exporter pins for every importer. */
+static void test_quota(const char *kind, uint32_t flags)
 {
+	const struct dmabuf_opts opts = { .flags = flags };
 	struct rig rig;
 	struct dmabuf *one, *two;
 	struct mr mr1, mr2, again;
 
 	rig_up(&rig);
-	one = rig_vram(SIZE, NULL);
-	two = rig_vram(SIZE, NULL);
+	if (!rig_takes_step(&rig, VRAMSIM_INJECT_PIN, flags)) {
+		rig_down(&rig);
+		return;
+	}
+	one = rig_vram(SIZE, &opts);
+	two = rig_vram(SIZE, &opts);
 	quota(one, SIZE / 4096, 1);
-	is(rig_reg(&rig, dmabuf_fd(one), 0, SIZE, IOVA, &mr1), 0, "quota of 1 MiB: the first MiB");
+	is(rig_reg(&rig, dmabuf_fd(one), 0, SIZE, IOVA, &mr1), 0, "%s, quota of 1 MiB: the first MiB",
+	   kind);
 	is(rig_reg(&rig, dmabuf_fd(one), 0, SIZE, IOVA, &again), 0,
-	   "quota of 1 MiB: the same memory once more");
+	   "%s, quota of 1 MiB: the same memory once more", kind);
 	is(rig_reg(&rig, dmabuf_fd(two), 0, SIZE, IOVA, &mr2), ENOMEM,
-	   "quota of 1 MiB: ENOMEM for the second MiB");
-	is(mr_dereg(&again), 0, "deregister one of the two MRs");
-	is(rig_reg(&rig, dmabuf_fd(two), 0, SIZE, IOVA, &mr2), ENOMEM, "still ENOMEM");
-	is(mr_dereg(&mr1), 0, "deregister the other");
-	is(rig_reg(&rig, dmabuf_fd(two), 0, SIZE, IOVA, &mr2), 0, "now there is room");
-	is(mr_dereg(&mr2), 0, "deregister");
+	   "%s, quota of 1 MiB: ENOMEM for the second MiB", kind);
+	is(mr_dereg(&again), 0, "%s: deregister one of the two MRs", kind);
+	is(rig_reg(&rig, dmabuf_fd(two), 0, SIZE, IOVA, &mr2), ENOMEM, "%s: still ENOMEM",
+	   kind);
+	is(mr_dereg(&mr1), 0, "%s: deregister the other", kind);
+	is(rig_reg(&rig, dmabuf_fd(two), 0, SIZE, IOVA, &mr2), 0, "%s: now there is room",
+	   kind);
+	is(mr_dereg(&mr2), 0, "%s: deregister", kind);
 	quota(one, 0, 0);
 	dmabuf_free(one);
 	dmabuf_free(two);
@@ -126,7 +135,8 @@ int main(void)
 	expect(8 * MIB, true, 0, "memlock 8 MiB: a host MR of 1 MiB is fine");
 	expect(0, false, 0, "memlock 0: a dma-buf MR of 1 MiB is fine");
 	expect(64 * KIB, false, 0, "memlock 64 KiB: a dma-buf MR of 1 MiB is fine");
-	test_quota();
+	test_quota("buffer that could move", 0);
+	test_quota("static buffer", VRAMSIM_CREATE_STATIC);
 	ok(counters_back(&start, 2000), "all counters back to the start");
 	return tap_done();
 }

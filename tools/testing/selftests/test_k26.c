@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * K26: whatever step of a registration fails, the first time or the fifth, each
- * earlier step is undone once: no pin, map or attachment is left, none too few.
+ * earlier step is undone once: no pin, map or attachment is left, none too few, and
+ * the device registers on, host memory as well.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,80 +15,91 @@
 #define SIZE	(64 * KIB)
 #define IOVA	0x700000000ull
 #define LAST_NTH	5
+#define HOST_MRS	100
 
 static struct rig rig;
 
-static bool holds(const struct dmabuf *buf, uint32_t attached, uint32_t pinned, uint32_t vmapped)
+/* True if the exporter counts what @others MRs hold, and no more. */
+static bool holds(const struct dmabuf *buf, uint32_t flags, uint32_t others)
 {
-	struct drm_vramsim_gem_info info;
+	struct rig_holds each = rig_holds(&rig, flags);
+	struct drm_vramsim_gem_info info = sim_gem(buf);
 
-	if (sim_gem_info(buf, &info))
-		bail("GEM_INFO");
-	if (info.attached == attached && info.pinned == pinned && info.vmapped == vmapped &&
-	    !info.mapped)
+	if (info.attached == others && info.pinned == others * each.pinned &&
+	    info.mapped == others * each.mapped && info.vmapped == (others ? each.vmapped : 0))
 		return true;
 	diag("  attached %u, pinned %u, mapped %u, vmapped %u", info.attached, info.pinned,
 	     info.mapped, info.vmapped);
 	return false;
 }
 
-/* @others MRs of the same buffer are there and must not be touched by the failure. */
-static void test_step(struct dmabuf *buf, const char *kind, const char *step_name, uint32_t step,
-		      int want, uint32_t others)
+struct kind {
+	const char *name;
+	uint32_t flags;
+	struct dmabuf *buf;
+	uint32_t others;	/* MRs of the buffer that no failure must touch */
+};
+
+/* The @call of the calls of @step in the @nth registration fails. */
+static void fails(const struct kind *k, const struct rig_step *step, uint32_t nth, uint32_t call)
 {
+	uint32_t calls = rig_takes_step(&rig, step->step, k->flags), done;
 	struct mr mr;
-	uint32_t nth;
-	int err = 0;
 
-	for (nth = 1; nth <= LAST_NTH; nth++) {
-		uint32_t call;
-
-		if (sim_inject_nth(buf, step, nth, 1, ENOSPC))
-			bail("cannot inject");
-		for (call = 1; call < nth; call++) {
-			err = rig_reg(&rig, dmabuf_fd(buf), 0, SIZE, IOVA, &mr);
-			if (err || mr_dereg(&mr))
-				break;
-		}
-		is(call, nth, "%s, %s, beside %u: %u good registrations", kind, step_name, others,
-		   nth - 1);
-		err = rig_reg(&rig, dmabuf_fd(buf), 0, SIZE, IOVA, &mr);
-		is(err, want, "%s, %s, beside %u: number %u fails", kind, step_name, others, nth);
-		ok(holds(buf, others, others, others ? 1 : 0),
-		   "%s, %s, beside %u: number %u left nothing", kind, step_name, others, nth);
-		sim_inject(buf, step, 0, 0);
-	}
-	is(rig_reg(&rig, dmabuf_fd(buf), 0, SIZE, IOVA, &mr), 0,
-	   "%s, %s, beside %u: the next one succeeds", kind, step_name, others);
-	ok(rig_works(&rig, &mr, IOVA, buf, 0, SIZE), "%s, %s, beside %u: and works", kind,
-	   step_name, others);
-	is(mr_dereg(&mr), 0, "%s, %s, beside %u: deregister", kind, step_name, others);
+	if (sim_inject_nth(k->buf, step->step, (nth - 1) * calls + call, 1, ENOSPC))
+		bail("cannot inject");
+	for (done = 0; done < nth - 1; done++)
+		if (rig_reg(&rig, dmabuf_fd(k->buf), 0, SIZE, IOVA, &mr) || mr_dereg(&mr))
+			break;
+	is(done, nth - 1, "%s, %s, beside %u: %u good registrations", k->name, step->name,
+	   k->others, nth - 1);
+	is(rig_reg(&rig, dmabuf_fd(k->buf), 0, SIZE, IOVA, &mr), step->seen,
+	   "%s, %s, beside %u: number %u fails", k->name, step->name, k->others, nth);
+	ok(holds(k->buf, k->flags, k->others), "%s, %s, beside %u: number %u left nothing",
+	   k->name, step->name, k->others, nth);
+	sim_inject(k->buf, step->step, 0, 0);
 }
 
-static void test_kind(const char *kind, uint32_t flags)
+static void test_step(const struct kind *k, const struct rig_step *step)
+{
+	uint32_t calls = rig_takes_step(&rig, step->step, k->flags);
+	struct mr mr;
+
+	/* The dma-buf core asks the exporter for its first kernel mapping only. */
+	if (!calls || (step->step == VRAMSIM_INJECT_VMAP && k->others))
+		return;
+	for (uint32_t nth = 1; nth <= LAST_NTH; nth++)
+		for (uint32_t call = 1; call <= calls; call++)
+			fails(k, step, nth, call);
+	ok(rig_host_mrs_work(&rig, HOST_MRS), "%s, %s, beside %u: %d host MRs work", k->name,
+	   step->name, k->others, HOST_MRS);
+	is(rig_reg(&rig, dmabuf_fd(k->buf), 0, SIZE, IOVA, &mr), 0,
+	   "%s, %s, beside %u: the next one succeeds", k->name, step->name, k->others);
+	ok(rig_works(&rig, &mr, IOVA, k->buf, 0, SIZE), "%s, %s, beside %u: and works", k->name,
+	   step->name, k->others);
+	is(mr_dereg(&mr), 0, "%s, %s, beside %u: deregister", k->name, step->name, k->others);
+}
+
+static void test_kind(const char *name, uint32_t flags)
 {
 	const struct dmabuf_opts opts = { .flags = flags };
-	struct dmabuf *buf = rig_vram(SIZE, &opts);
+	struct kind k = { .name = name, .flags = flags, .buf = rig_vram(SIZE, &opts) };
 	struct mr beside[2];
 
-	for (uint32_t others = 0; others <= 2; others += 2) {
-		for (uint32_t i = 0; i < others; i++)
-			is(rig_reg(&rig, dmabuf_fd(buf), 0, SIZE, IOVA, &beside[i]), 0,
-			   "%s: an MR beside", kind);
-		test_step(buf, kind, "attach", VRAMSIM_INJECT_ATTACH, ENOSPC, others);
-		/* A static exporter pins inside its attach. */
-		test_step(buf, kind, "pin", VRAMSIM_INJECT_PIN, ENOSPC, others);
-		/* The dma-buf core asks the exporter for its first mapping only. */
-		if (!others)
-			test_step(buf, kind, "vmap", VRAMSIM_INJECT_VMAP, ENOMEM, others);
-		for (uint32_t i = 0; i < others; i++) {
-			ok(rig_works(&rig, &beside[i], IOVA, buf, 0, SIZE),
-			   "%s: the MR beside works", kind);
-			is(mr_dereg(&beside[i]), 0, "%s: deregister it", kind);
+	for (k.others = 0; k.others <= 2; k.others += 2) {
+		for (uint32_t i = 0; i < k.others; i++)
+			is(rig_reg(&rig, dmabuf_fd(k.buf), 0, SIZE, IOVA, &beside[i]), 0,
+			   "%s: an MR beside", name);
+		for (size_t i = 0; i < RIG_STEPS; i++)
+			test_step(&k, &rig_steps[i]);
+		for (uint32_t i = 0; i < k.others; i++) {
+			ok(rig_works(&rig, &beside[i], IOVA, k.buf, 0, SIZE),
+			   "%s: the MR beside works", name);
+			is(mr_dereg(&beside[i]), 0, "%s: deregister it", name);
 		}
 	}
-	ok(holds(buf, 0, 0, 0), "%s: nothing is left", kind);
-	dmabuf_free(buf);
+	ok(holds(k.buf, flags, 0), "%s: nothing is left", name);
+	dmabuf_free(k.buf);
 }
 
 int main(void)

@@ -124,11 +124,28 @@ static void test_slow_response(void)
 	reg.lkey_at = page;
 	is(mr_reg(&reg, &mr), 0, "response in a page that another thread brings: registered");
 	pthread_join(thread, NULL);
-	is(server.moved, EBUSY, "that thread took the exporter's lock meanwhile");
+	is(server.moved, rig.traits.follows ? 0 : EBUSY,
+	   "that thread took the exporter's lock meanwhile");
 	ok(rig_works(&rig, &mr, IOVA, buf, 0, SIZE), "the MR works");
 	is(mr_dereg(&mr), 0, "deregister");
 	munmap(page, PAGE);
 	close(server.uffd);
+}
+
+/* With @others there is one kernel mapping already, and nobody asks for it. */
+static void steps_fail(const struct mr_reg *reg, bool others)
+{
+	struct mr mr;
+
+	for (size_t i = 0; i < RIG_STEPS; i++) {
+		const struct rig_step *step = &rig_steps[i];
+
+		if (!rig_takes_step(&rig, step->step, 0) ||
+		    (others && step->step == VRAMSIM_INJECT_VMAP))
+			continue;
+		sim_inject(buf, step->step, 1, ENOSPC);
+		is(mr_reg(reg, &mr), step->seen, "%s fails", step->name);
+	}
 }
 
 static void test_pd_count(void)
@@ -146,18 +163,14 @@ static void test_pd_count(void)
 	/* A failure at each step must not take the count of the MR that is there. */
 	bad.fd = -1;
 	is(mr_reg(&bad, &mr), EBADF, "a bad fd");
-	sim_inject(buf, VRAMSIM_INJECT_ATTACH, 1, ENOSPC);
-	is(mr_reg(&reg, &mr), ENOSPC, "attach fails");
-	sim_inject(buf, VRAMSIM_INJECT_PIN, 1, ENOSPC);
-	is(mr_reg(&reg, &mr), ENOSPC, "pin fails");
+	steps_fail(&reg, true);
 	bad = reg;
 	bad.length = SIZE + 1;
 	is(mr_reg(&bad, &mr), EINVAL, "a window too long");
 	is(ibv_dealloc_pd(pd), EBUSY, "the PD of one MR after failures: EBUSY");
 	is(mr_dereg(&second), 0, "deregister it");
 
-	sim_inject(buf, VRAMSIM_INJECT_VMAP, 1, ENOSPC);
-	is(mr_reg(&reg, &mr), ENOMEM, "vmap fails");
+	steps_fail(&reg, false);
 	pd_is_free(pd, "after it all");
 }
 

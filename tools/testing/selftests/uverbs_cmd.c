@@ -137,22 +137,38 @@ int mr_rereg(struct mr *mr, uint32_t flags, struct ibv_pd *pd, uint64_t start, u
 		.rereg.start = start,
 		.rereg.length = length,
 		.rereg.hca_va = iova,
-		.rereg.pd_handle = pd->handle,
+		.rereg.pd_handle = pd ? pd->handle : 0,
 		.rereg.access_flags = access,
 	};
 
-	return write(mr->ctx->cmd_fd, &cmd, sizeof(cmd)) == sizeof(cmd) ? 0 : errno;
+	if (write(mr->ctx->cmd_fd, &cmd, sizeof(cmd)) != sizeof(cmd))
+		return errno;
+	mr->lkey = resp.lkey;
+	mr->rkey = resp.rkey;
+	return 0;
+}
+
+int mr_advise_as(const struct mr_advice *advice, const struct ibv_sge *list, uint32_t count)
+{
+	struct uverbs_cmd cmd;
+
+	uverbs_cmd_init(&cmd, advice->driver_id, UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR);
+	uverbs_cmd_idr(&cmd, UVERBS_ATTR_ADVISE_MR_PD_HANDLE, advice->pd->handle);
+	uverbs_cmd_in(&cmd, UVERBS_ATTR_ADVISE_MR_ADVICE, advice->advice, 8);
+	uverbs_cmd_in(&cmd, UVERBS_ATTR_ADVISE_MR_FLAGS, advice->flags, 4);
+	uverbs_cmd_ptr(&cmd, UVERBS_ATTR_ADVISE_MR_SGE_LIST, list, count * sizeof(*list));
+	return uverbs_cmd_run(advice->pd->context, &cmd);
 }
 
 int mr_advise(struct mr *mr, struct ibv_pd *pd, uint64_t addr, uint32_t length)
 {
 	struct ibv_sge sge = { .addr = addr, .length = length, .lkey = mr->lkey };
-	struct uverbs_cmd cmd;
+	struct mr_advice advice = {
+		.pd = pd,
+		.driver_id = mr->driver_id,
+		.advice = IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+		.flags = IBV_ADVISE_MR_FLAG_FLUSH,
+	};
 
-	uverbs_cmd_init(&cmd, mr->driver_id, UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR);
-	uverbs_cmd_idr(&cmd, UVERBS_ATTR_ADVISE_MR_PD_HANDLE, pd->handle);
-	uverbs_cmd_in(&cmd, UVERBS_ATTR_ADVISE_MR_ADVICE, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 8);
-	uverbs_cmd_in(&cmd, UVERBS_ATTR_ADVISE_MR_FLAGS, IBV_ADVISE_MR_FLAG_FLUSH, 4);
-	uverbs_cmd_ptr(&cmd, UVERBS_ATTR_ADVISE_MR_SGE_LIST, &sge, sizeof(sge));
-	return uverbs_cmd_run(mr->ctx, &cmd);
+	return mr_advise_as(&advice, &sge, 1);
 }

@@ -56,9 +56,23 @@ struct mr_reg {
 
 int mr_reg(const struct mr_reg *reg, struct mr *mr);
 int mr_dereg(struct mr *mr);
-/* @flags: IBV_REREG_MR_*; the write() command, as libibverbs sends it for host MRs */
+/*
+ * @flags: IBV_REREG_MR_*; the write() command, as libibverbs sends it for host MRs.
+ * The keys may be new ones then.
+ */
 int mr_rereg(struct mr *mr, uint32_t flags, struct ibv_pd *pd, uint64_t start, uint64_t length,
 	     uint64_t iova, uint32_t access);
+
+/* What goes into ADVISE_MR beside the list of ranges. */
+struct mr_advice {
+	struct ibv_pd *pd;
+	int driver_id;
+	uint64_t advice;	/* IBV_ADVISE_MR_ADVICE_* */
+	uint32_t flags;		/* IBV_ADVISE_MR_FLAG_FLUSH: the call waits until it is done */
+};
+
+int mr_advise_as(const struct mr_advice *advice, const struct ibv_sge *list, uint32_t count);
+/* One range for writing, and waits. */
 int mr_advise(struct mr *mr, struct ibv_pd *pd, uint64_t addr, uint32_t length);
 
 #endif /* SELFTESTS_UVERBS_CMD_H */
