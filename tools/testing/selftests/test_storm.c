@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A storm: processes register, transfer, deregister, close and get killed, while
- * a thread in each plays the GPU and moves, fences and revokes the very buffers.
- * What was transferred is checked; the kernel must not complain and nothing may
- * be left.  It ends when every column of the table has reached its minimum.
+ * a thread in each plays the GPU and moves, fences and revokes the very buffers, and a
+ * simulated adapter has faults.  What was transferred is checked; the kernel must not
+ * complain and nothing may be left.  It ends when every column of the table has
+ * reached its minimum.
  *
  *	test_storm [--seed N] [--registrations N] [--moves N] [--revokes N]
- *		   [--kills N] [--workers N] [--min-seconds N] [--max-seconds N]
+ *		   [--kills N] [--faults N] [--workers N] [--min-seconds N]
+ *		   [--max-seconds N]
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,6 +21,7 @@
 #include <unistd.h>
 
 #include "child.h"
+#include "mlx5_rig.h"
 #include "netdev.h"
 #include "rig.h"
 #include "sim.h"
@@ -29,10 +32,14 @@
 #define MRS_MAX		3
 #define BUF_PAGES_MAX	64
 #define CHUNK		4096
+#define PATIENCE_MS	90000	/* a debug kernel beside a build is slow */
+#define PENDING_MAX	12	/* faults ordered that have not happened yet */
+#define PENDING_RARE	4	/* of those to which it may take long */
 
 enum column {
 	REGISTRATIONS, MOVES, REVOKES, KILLS, DEREGISTRATIONS, REG_REFUSED, MOVES_REFUSED,
 	FENCES, WRITES, READS, ERRORS_AFTER_REVOKE, HOST_MRS, PROCESSES, DUMPS,
+	DEVICE_FAULTS, PAGE_FAULTS,
 	COLUMNS,
 	/* These are to be zero. */
 	WRONG_DATA = COLUMNS, WRONG_STATUS, WRONG_ERRNO,
@@ -54,6 +61,8 @@ static const char *const column_names[ALL_COLUMNS] = {
 	[HOST_MRS] = "host MRs between",
 	[PROCESSES] = "processes",
 	[DUMPS] = "resource dumps",
+	[DEVICE_FAULTS] = "faults of the device",
+	[PAGE_FAULTS] = "page faults",
 	[WRONG_DATA] = "wrong data",
 	[WRONG_STATUS] = "wrong status",
 	[WRONG_ERRNO] = "wrong errno",
@@ -62,6 +71,8 @@ static const char *const column_names[ALL_COLUMNS] = {
 /* Shared with all processes */
 static struct {
 	_Atomic uint64_t count[ALL_COLUMNS];
+	_Atomic uint64_t failed_resumes;	/* page faults that the device took for failed */
+	_Atomic uint64_t failed_accesses;	/* and what came of them */
 	_Atomic bool stop;
 	_Atomic bool busy[WORKERS_MAX];	/* the worker has MRs: time to die */
 } *storm;
@@ -161,6 +172,10 @@ static void transfer(struct rig *rig, struct target *target, const struct mr *mr
 		return;
 	if (status == IBV_WC_REM_ACCESS_ERR && atomic_load(&target->revoked)) {
 		count(ERRORS_AFTER_REVOKE);
+	} else if (status == IBV_WC_REM_ACCESS_ERR &&
+		   atomic_fetch_add(&storm->failed_accesses, 1) <
+		   atomic_load(&storm->failed_resumes)) {
+		/* That was the device. */
 	} else {
 		diag("  status %d (%s), revoked %d", status, ibv_wc_status_str(status),
 		     atomic_load(&target->revoked));
@@ -208,15 +223,30 @@ static void round_of_mrs(struct rig *rig, struct target *target, uint64_t *rando
 	}
 }
 
-static void host_mr(struct rig *rig)
+/* Its key may have been a dma-buf MR's, which the GPU has not forgotten yet. */
+static void host_mr(struct rig *rig, uint64_t *random)
 {
 	static uint8_t memory[64 * 1024];
 	struct ibv_mr *mr = ibv_reg_mr(rig->pair.b.pd, memory, sizeof(memory), RIG_ACCESS);
+	struct mr view = { .rkey = mr ? mr->rkey : 0 };
+	uint8_t sent[CHUNK];
+	int status;
 
-	if (mr) {
-		count(HOST_MRS);
-		ibv_dereg_mr(mr);
+	if (!mr)
+		return;
+	count(HOST_MRS);
+	for (size_t i = 0; i < sizeof(sent); i++)
+		sent[i] = random_next(random);
+	for (size_t at = 0; at < sizeof(memory); at += sizeof(memory) / 4) {
+		status = rig_write(rig, &view, (uintptr_t)memory + at, sent, sizeof(sent));
+		if (status) {
+			diag("  host MR: status %d (%s)", status, ibv_wc_status_str(status));
+			count(WRONG_STATUS);
+		} else if (memcmp(memory + at, sent, sizeof(sent))) {
+			count(WRONG_DATA);
+		}
 	}
+	ibv_dereg_mr(mr);
 }
 
 struct worker {
@@ -248,7 +278,7 @@ static int work(void *arg)
 			atomic_store(&storm->busy[worker->number], true);
 		}
 		if (random_next(&random) % 4 == 0)
-			host_mr(&rig);
+			host_mr(&rig, &random);
 	}
 	/* As an application that just ends: the kernel cleans up. */
 	return 0;
@@ -266,6 +296,62 @@ static int dump(void *arg)
 	return 0;
 }
 
+/*
+ * What a simulated adapter can be told to have, and the driver has to bear: requests
+ * and commands that are late, keys that it does not make, page faults that it takes for
+ * failed.  Requests come all the time, keys and page faults only now and then.
+ */
+static void order_fault(uint64_t dice, bool rare, bool resume)
+{
+	static const char *const faults[] = {
+		"cqe-delay:0x25:%u:20000000", "cqe-delay:8:%u:20000000",
+		"cqe-delay:0x10:%u:20000000", "0x200:%u:0x8", "cmd-delay:0x200:%u:5000000",
+		"cmd-delay:0x202:%u:5000000", "cmd-delay:0x204:%u:20000000", "resume-error:%u",
+	};
+	size_t last = sizeof(faults) / sizeof(*faults) - 1;
+	size_t which = dice % (rare ? last + resume : 3);
+	char order[64];
+
+	if (which == last)
+		atomic_fetch_add(&storm->failed_resumes, 1);
+	snprintf(order, sizeof(order), faults[which],
+		 (unsigned int)(1 + dice / 16 % (which < 3 ? 20 : 4)));
+	mlx5sim_order(MLX5_LID, order);
+}
+
+/* @ordered faults so far, @page_faults and @injected ones before the storm */
+static void device_step(const struct rig_traits *traits, uint64_t dice, uint64_t *ordered,
+			uint64_t page_faults, uint64_t injected)
+{
+	uint64_t happened = mlx5sim_stat(MLX5_LID, MLX5SIM_INJECTED) - injected;
+
+	atomic_store(&storm->count[DEVICE_FAULTS], happened);
+	atomic_store(&storm->count[PAGE_FAULTS],
+		     mlx5sim_stat(MLX5_LID, MLX5SIM_FAULTS) - page_faults);
+	if (*ordered - happened >= PENDING_MAX)
+		return;
+	order_fault(dice, *ordered - happened < PENDING_RARE, traits->follows);
+	++*ordered;
+}
+
+static bool killed(pid_t pid, uint64_t *slowest)
+{
+	uint64_t start = now_ms(), took;
+	int status;
+
+	kill(pid, SIGKILL);
+	status = child_wait(pid, PATIENCE_MS);
+	took = now_ms() - start;
+	if (took > *slowest)
+		*slowest = took;
+	if (status != CHILD_SIGNAL(SIGKILL)) {
+		diag("  a process ended with %d", status);
+		return false;
+	}
+	count(KILLS);
+	return true;
+}
+
 static bool reached(const uint64_t *minimum)
 {
 	for (int i = 0; i < COLUMNS; i++)
@@ -277,12 +363,14 @@ static bool reached(const uint64_t *minimum)
 int main(int argc, char **argv)
 {
 	uint64_t minimum[COLUMNS], random, start_ms, deadline, earliest;
+	uint64_t ordered = 0, page_faults = 0, injected = 0, slowest_end = 0;
 	int worker_count = option_number(argc, argv, "workers", 3);
-	int bad_ends = 0, status;
+	int bad_ends = 0;
 	struct counters start;
 	struct worker workers[WORKERS_MAX];
 	pid_t pids[WORKERS_MAX], dumper;
 	struct rig rig;
+	bool sim;
 
 	for (int i = 0; i < COLUMNS; i++)
 		minimum[i] = 1;
@@ -295,6 +383,9 @@ int main(int argc, char **argv)
 	random = random_seed(argc, argv);
 
 	rig_up(&rig);
+	sim = !rig.traits.by_cpu && mlx5sim_there();
+	minimum[DEVICE_FAULTS] = sim ? option_number(argc, argv, "faults", 100) : 0;
+	minimum[PAGE_FAULTS] = sim && rig.traits.follows ? minimum[MOVES] / 4 : 0;
 	rig_down(&rig);
 	counters_get(&start);
 	storm = mmap(NULL, sizeof(*storm), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
@@ -302,6 +393,10 @@ int main(int argc, char **argv)
 	if (storm == MAP_FAILED)
 		bail("mmap");
 
+	if (sim) {
+		page_faults = mlx5sim_stat(MLX5_LID, MLX5SIM_FAULTS);
+		injected = mlx5sim_stat(MLX5_LID, MLX5SIM_INJECTED);
+	}
 	start_ms = now_ms();
 	earliest = start_ms + 1000 * option_number(argc, argv, "min-seconds", 0);
 	deadline = start_ms + 1000 * option_number(argc, argv, "max-seconds", 330);
@@ -312,29 +407,33 @@ int main(int argc, char **argv)
 	}
 	while (now_ms() < deadline && (now_ms() < earliest || !reached(minimum))) {
 		int victim = random_next(&random) % worker_count;
+		int naps = 1 + random_next(&random) % 10;
 
-		usleep(random_next(&random) % (1000 * 1000));
+		while (naps--) {
+			usleep(100 * 1000);
+			if (sim)
+				device_step(&rig.traits, random_next(&random), &ordered,
+					    page_faults, injected);
+		}
 		if (!atomic_load(&storm->busy[victim]))
 			continue;
-		kill(pids[victim], SIGKILL);
-		status = child_wait(pids[victim], 30000);
-		if (status == CHILD_SIGNAL(SIGKILL))
-			count(KILLS);
-		else
-			bad_ends++;
+		bad_ends += !killed(pids[victim], &slowest_end);
 		atomic_store(&storm->busy[victim], false);
 		workers[victim].seed = random_next(&random);
 		pids[victim] = child_start(work, &workers[victim]);
 	}
 	atomic_store(&storm->stop, true);
 	for (int i = 0; i < worker_count; i++)
-		bad_ends += child_wait(pids[i], 60000) != 0;
-	bad_ends += child_wait(dumper, 60000) != 0;
+		bad_ends += child_wait(pids[i], PATIENCE_MS) != 0;
+	bad_ends += child_wait(dumper, PATIENCE_MS) != 0;
 
 	diag("%-22s %10s %10s", "in " "the storm", "count", "minimum");
 	for (int i = 0; i < COLUMNS; i++)
 		diag("%-22s %10" PRIu64 " %10" PRIu64, column_names[i],
 		     atomic_load(&storm->count[i]), minimum[i]);
+	diag("%-22s %10" PRIu64 " %10" PRIu64, "failed accesses, resumes",
+	     atomic_load(&storm->failed_accesses), atomic_load(&storm->failed_resumes));
+	diag("%-22s %10" PRIu64, "slowest end, ms", slowest_end);
 	diag("%-22s %10" PRIu64, "seconds", (now_ms() - start_ms) / 1000);
 	for (int i = 0; i < COLUMNS; i++)
 		ok(atomic_load(&storm->count[i]) >= minimum[i], "enough of it: %s",
@@ -343,5 +442,8 @@ int main(int argc, char **argv)
 		is(atomic_load(&storm->count[i]), 0, "none of it: %s", column_names[i]);
 	is(bad_ends, 0, "processes end as they are told to");
 	ok(counters_back(&start, 10000), "all counters back to the start");
+	rig_up(&rig);
+	ok(rig_host_mrs_work(&rig, 100), "after the storm 100 host MRs work");
+	rig_down(&rig);
 	return tap_done();
 }
