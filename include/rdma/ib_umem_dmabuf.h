@@ -29,6 +29,22 @@ enum ib_umem_dmabuf_contract {
 };
 
 /**
+ * struct ib_umem_dmabuf_layout - what a mapping says about page sizes
+ * @skew: bus address less position in the window, of the first run
+ * @border: position at which the second run begins, or 0 if there is none
+ * @odd: bits in which the skew or the border of another run differs from these
+ * @end: bus address behind the last run
+ *
+ * A run is a stretch of the window without a gap on the bus.
+ */
+struct ib_umem_dmabuf_layout {
+	u64 skew;
+	u64 border;
+	u64 odd;
+	u64 end;
+};
+
+/**
  * struct ib_umem_dmabuf - a window of a dma-buf, imported for an RDMA device
  * @umem: what drivers walk: sg_head and nmap describe the mapped window in
  *	whole pages, address is the window's offset in the dma-buf
@@ -39,6 +55,7 @@ enum ib_umem_dmabuf_contract {
  * @last_sg: last entry of @sgt that the window touches
  * @first_sg_offset: bytes cut from the front of @first_sg
  * @last_sg_trim: bytes cut from the end of @last_sg
+ * @layout: which page sizes fit
  * @ops: the driver's attach ops (dynamic only)
  * @pinned_revoke: the driver's revoke callback (revocable only)
  * @private: the driver's, for its callbacks
@@ -68,6 +85,7 @@ struct ib_umem_dmabuf {
 	struct scatterlist *last_sg;
 	unsigned long first_sg_offset;
 	unsigned long last_sg_trim;
+	struct ib_umem_dmabuf_layout layout;
 	const struct dma_buf_attach_ops *ops;
 	void (*pinned_revoke)(void *priv);
 	void *private;

@@ -14,6 +14,33 @@
 
 #include "umem_dmabuf.h"
 
+/* The next entry of the list, which begins at @pos of the dma-buf. */
+static void layout_add(struct ib_umem_dmabuf *umem_dmabuf,
+		       struct scatterlist *sg, u64 pos)
+{
+	struct ib_umem_dmabuf_layout *layout = &umem_dmabuf->layout;
+	u64 first = umem_dmabuf->umem.address;
+	u64 next = pos + sg_dma_len(sg);
+	u64 from = max(pos, first);
+	u64 dma, skew;
+
+	if (next <= from || pos >= first + umem_dmabuf->umem.length)
+		return;
+
+	dma = sg_dma_address(sg) + (from - pos);
+	pos = from - first;
+	skew = dma - pos;
+	if (!pos) {
+		*layout = (struct ib_umem_dmabuf_layout){ .skew = skew };
+	} else if (dma != layout->end) {
+		if (!layout->border)
+			layout->border = pos;
+		layout->odd |= skew ^ layout->skew;
+		layout->odd |= pos ^ layout->border;
+	}
+	layout->end = dma + (next - from);
+}
+
 /**
  * umem_dmabuf_trim - cut the exporter's list to the pages of the window
  * @umem_dmabuf: an import whose umem.address and umem.length say the window
@@ -46,6 +73,7 @@ int umem_dmabuf_trim(struct ib_umem_dmabuf *umem_dmabuf, struct sg_table *sgt)
 				first = sg;
 				first_offset = start - pos;
 			}
+			layout_add(umem_dmabuf, sg, pos);
 			last = sg;
 			nmap++;
 		}
@@ -154,7 +182,8 @@ EXPORT_SYMBOL_GPL(ib_umem_dmabuf_next_run);
  * A page size fits if every run sits at the same place in a page on the bus as
  * it does in @iova, and if runs meet at page boundaries only.  The first and
  * the last page may reach beyond the window: the key's own start and length
- * have to keep the device inside.
+ * have to keep the device inside.  Costs the same for each window: the runs were
+ * looked at when it was mapped.
  *
  * Context: any; the reservation lock is held.
  * Return: bytes, or 0 if no page size of the device fits.  That is the case for
@@ -164,16 +193,11 @@ EXPORT_SYMBOL_GPL(ib_umem_dmabuf_next_run);
 u64 ib_umem_dmabuf_find_best_pgsz(const struct ib_umem_dmabuf *umem_dmabuf,
 				  u64 pgsz_bitmap, u64 iova)
 {
-	struct ib_umem_dmabuf_run run = {};
-	u64 odd = 0;
+	const struct ib_umem_dmabuf_layout *layout = &umem_dmabuf->layout;
+	u64 odd = layout->odd | (layout->skew ^ iova);
 
-	while (ib_umem_dmabuf_next_run(umem_dmabuf, &run)) {
-		u64 va = iova + run.pos;
-
-		odd |= run.dma ^ va;
-		if (run.pos)
-			odd |= va;
-	}
+	if (layout->border)
+		odd |= iova + layout->border;
 	if (odd)
 		pgsz_bitmap &= GENMASK_ULL(__ffs64(odd), 0);
 	return pgsz_bitmap ? BIT_ULL(fls64(pgsz_bitmap) - 1) : 0;
