@@ -382,6 +382,20 @@ static int key_resize(struct mlx5_ib_dmabuf_key *key, u64 entries,
 	return key_write(key, 0, min(reachable, entries), page_shift, 0);
 }
 
+/*
+ * The largest page size that fits, but none above that of a single entry for the whole
+ * window: a place that is better aligned than need be is no reason to change the
+ * page size of a key.
+ */
+static u64 best_pgsz(const struct ib_umem_dmabuf *umem, u64 iova)
+{
+	u64 last = iova + umem->umem.length - 1;
+	int shift = clamp(fls64(iova ^ last), PAGE_SHIFT, 63);
+
+	return ib_umem_dmabuf_find_best_pgsz(umem, MLX5_IB_DMABUF_PGSZ_BITMAP &
+					     GENMASK_ULL(shift, 0), iova);
+}
+
 static int key_refill(struct mlx5_ib_dmabuf_key *key)
 {
 	const struct mlx5_core_mkey *mmkey = &key->mr->mmkey;
@@ -389,9 +403,7 @@ static int key_refill(struct mlx5_ib_dmabuf_key *key)
 	u64 page_size, entries;
 	int err;
 
-	page_size = ib_umem_dmabuf_find_best_pgsz(key->umem,
-						  MLX5_IB_DMABUF_PGSZ_BITMAP,
-						  mmkey->iova);
+	page_size = best_pgsz(key->umem, mmkey->iova);
 	if (!page_size)
 		return -EINVAL;
 	page_shift = ilog2(page_size);
@@ -734,9 +746,7 @@ int mlx5_ib_dmabuf_key_create(struct mlx5_ib_dmabuf_key *key, struct ib_pd *pd,
 
 	dma_resv_assert_held(key->umem->dmabuf->resv);
 
-	page_size = ib_umem_dmabuf_find_best_pgsz(key->umem,
-						  MLX5_IB_DMABUF_PGSZ_BITMAP,
-						  iova);
+	page_size = best_pgsz(key->umem, iova);
 	if (!page_size)
 		return -EINVAL;
 	key->page_shift = ilog2(page_size);
