@@ -46,7 +46,7 @@ uint32_t mlx5sim_key_that_maps(uint16_t lid, uint64_t addr, uint64_t len);
 unsigned int mlx5sim_keys(uint16_t lid);
 unsigned int mlx5sim_live_keys(uint16_t lid);
 
-/* The translation of a memory key, present entries only. */
+/* The translation of a memory key: present entries that an access can reach. */
 struct mlx5sim_entry {
 	uint64_t index;		/* position in the key's list */
 	uint64_t addr;		/* bus address or, if @key, address in that key's space */

@@ -165,7 +165,7 @@ static void say_xlt(const struct mlx5sim *m, struct text *t, u32 key)
 	struct table_walk w = { .key = k };
 	struct mlx5sim_xlt first, prev, e;
 	const char *sep = "";
-	u64 count = 0;
+	u64 count = 0, end;
 
 	if (!k) {
 		say(t, "{\"error\":\"no such key\"}");
@@ -175,7 +175,10 @@ static void say_xlt(const struct mlx5sim *m, struct text *t, u32 key)
 	    mkey_key(k), k->free, k->mode, k->start, k->len, k->log_page,
 	    (u32)ifc_get(mkc, k->mkc, relaxed_ordering_write),
 	    (u32)ifc_get(mkc, k->mkc, relaxed_ordering_read), mkey_entries(k));
-	while (next_entry(&w, &e)) {
+	/* What earlier users of a table of pages have left behind is out of reach. */
+	end = k->mode == MLX5_MKC_ACCESS_MODE_MTT ? mkey_entries_reached(k) :
+						    mkey_entries(k);
+	while (next_entry(&w, &e) && e.index < end) {
 		if (count && !goes_on(&prev, &e)) {
 			say_run(t, sep, &first, count);
 			sep = ",";

@@ -215,6 +215,9 @@ bool mlx5sim_order(struct mlx5sim *m, const char *faults);
  * @question: "xlt KEY", "maps ADDR LEN", "stats", "keys" or "order FAULTS"
  * @answer: receives one JSON object, cut at @size
  *
+ * Of a list of pages, "xlt" has the entries that an access can reach; those that
+ * follow each other in memory are one item.
+ *
  * Return: length of the whole answer as snprintf() does, or -1: not a question.
  */
 int mlx5sim_ask(struct mlx5sim *m, const char *question, char *answer,
