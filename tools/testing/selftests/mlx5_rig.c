@@ -447,3 +447,77 @@ const struct transfer transfers[TRANSFERS] = {
 	{ "SEND", run_send },
 	{ "RECV", run_recv },
 };
+
+/* What belongs @at bytes into a spot: a bijection of its place and the seed. */
+static uint8_t *words(uint64_t at, uint32_t length, uint64_t seed)
+{
+	static uint64_t made[RIG_HOST_SIZE / 8];
+
+	for (uint32_t i = 0; i < (length + 7) / 8; i++)
+		made[i] = ((seed << 48) + at / 8 + i) * 0x9e3779b97f4a7c15ull;
+	return (uint8_t *)made;
+}
+
+/* Goes through the spot in pieces of host memory's size. */
+static bool words_do(const struct spot *spot, uint64_t seed,
+		     bool (*run)(const struct spot *piece, uint8_t *words))
+{
+	struct spot piece = *spot;
+
+	for (uint64_t at = 0; at < spot->length; at += piece.length) {
+		piece.iova = spot->iova + at;
+		piece.offset = spot->offset + at;
+		piece.length = min_of(spot->length - at, RIG_HOST_SIZE);
+		if (!run(&piece, words(at, piece.length, seed))) {
+			diag("  in %u bytes at offset %#" PRIx64, piece.length, piece.offset);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool piece_write(const struct spot *piece, uint8_t *words)
+{
+	return completes("WRITE", rig_write(piece->rig, piece->mr, piece->iova, words,
+					    piece->length));
+}
+
+static bool piece_read(const struct spot *piece, uint8_t *words)
+{
+	static uint8_t got[RIG_HOST_SIZE];
+
+	return completes("READ", rig_read(piece->rig, piece->mr, piece->iova, got,
+					  piece->length)) &&
+	       same("what READ brings", got, words, piece->length);
+}
+
+static bool piece_exporter_puts(const struct spot *piece, uint8_t *words)
+{
+	exporter_puts(piece, words, piece->length);
+	return true;
+}
+
+static bool piece_exporter_sees(const struct spot *piece, uint8_t *words)
+{
+	return exporter_sees(piece, words, piece->length);
+}
+
+bool words_write(const struct spot *spot, uint64_t seed)
+{
+	return words_do(spot, seed, piece_write);
+}
+
+bool words_read(const struct spot *spot, uint64_t seed)
+{
+	return words_do(spot, seed, piece_read);
+}
+
+bool words_exporter_puts(const struct spot *spot, uint64_t seed)
+{
+	return words_do(spot, seed, piece_exporter_puts);
+}
+
+bool words_exporter_sees(const struct spot *spot, uint64_t seed)
+{
+	return words_do(spot, seed, piece_exporter_sees);
+}

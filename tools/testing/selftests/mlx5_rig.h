@@ -72,7 +72,7 @@ bool place_unmapped(const struct place *place);
  */
 bool mlx5_leads_to(const struct mr *mr, uint64_t iova, const struct place *place,
 		   uint64_t offset, uint64_t length);
-/* Present entries of an MR's translation. */
+/* Present entries of an MR's translation, those that an access can reach. */
 size_t mlx5_entries(const struct mr *mr);
 /* The fewest that there can be on this kernel for that window of @place. */
 size_t mlx5_fewest_entries(uint64_t iova, const struct place *place, uint64_t offset,
@@ -100,5 +100,15 @@ struct transfer {
 #define TRANSFERS	6
 /* WRITE, READ, FETCH_AND_ADD, CMP_AND_SWP, SEND out of the MR, RECV into it */
 extern const struct transfer transfers[TRANSFERS];
+
+/*
+ * All bytes of a spot of any length, through the MR by WRITE and READ, or from the
+ * exporter's side: made such that no 8 of them are like any others, or compared with
+ * that.  True if all went well; @seed makes others.
+ */
+bool words_write(const struct spot *spot, uint64_t seed);
+bool words_read(const struct spot *spot, uint64_t seed);
+bool words_exporter_puts(const struct spot *spot, uint64_t seed);
+bool words_exporter_sees(const struct spot *spot, uint64_t seed);
 
 #endif /* SELFTESTS_MLX5_RIG_H */
