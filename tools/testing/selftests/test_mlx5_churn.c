@@ -4,7 +4,10 @@
  * under traffic of eight queue pairs that look at every byte; one that is pinned and
  * refuses; and a revoke in the middle of traffic.
  *
- *	test_mlx5_churn [--moves N] [--mib N] [--seed N]
+ *	test_mlx5_churn [--moves N] [--mib N] [--part-kib N] [--seed N]
+ *
+ * At least N moves and N MiB of bytes that came back; parts of the buffer of N KiB, one
+ * for each queue pair: from 65536 on, a table of small pages takes more than one UMR.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,9 +24,8 @@
 
 #define PAIRS		4
 #define LANES		(2 * PAIRS)	/* each end of each pair posts */
-#define PART		(256 * KIB)	/* of the buffer, for each lane */
-#define SIZE		(LANES * PART)
 #define LONGEST		(64 * KIB)
+#define WHOLE		0
 #define IOVA		0x780000000000ull
 #define GAP_US		1000
 #define DEADLINE_MS	(20 * 60 * 1000)
@@ -37,11 +39,10 @@ struct lane {
 	struct rc_end *end;
 	const struct mr *mr;
 	bool local;
-	uint64_t iova;			/* of its part */
-	uint64_t offset;		/* of its part, in the buffer */
+	uint64_t offset;		/* of its part, in the buffer and in the MR */
 	uint8_t host[LONGEST];
 	struct ibv_mr *host_mr;
-	uint8_t shadow[PART];		/* what its part holds */
+	uint8_t *shadow;		/* what its part holds */
 	uint64_t random;
 
 	uint64_t at;			/* what is under way */
@@ -58,6 +59,7 @@ static struct rc_pair pairs[PAIRS];
 static struct mr mrs[PAIRS];
 static struct lane lanes[LANES];
 static atomic_bool stop;
+static uint64_t part;			/* bytes of the buffer for each lane */
 
 static void post_next(struct lane *lane)
 {
@@ -69,7 +71,7 @@ static void post_next(struct lane *lane)
 	/* A put, and then a get of the same or of other bytes */
 	lane->gets = !lane->gets;
 	lane->length = 1 + random_next(&lane->random) % LONGEST;
-	lane->at = random_next(&lane->random) % (PART - lane->length + 1);
+	lane->at = random_next(&lane->random) % (part - lane->length + 1);
 	if (!lane->gets) {
 		for (uint32_t i = 0; i < lane->length; i++)
 			lane->host[i] = random_next(&lane->random);
@@ -77,7 +79,7 @@ static void post_next(struct lane *lane)
 	}
 	host.length = lane->length;
 	mr.length = lane->length;
-	mr.addr = lane->iova + lane->at;
+	mr.addr = IOVA + lane->offset + lane->at;
 	opcode = lane->gets != lane->local ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
 	if (lane->local)
 		ret = rc_post(lane->end, opcode, &mr, host.addr, lane->host_mr->rkey);
@@ -142,47 +144,40 @@ static pthread_t traffic_start(void)
 	return thread;
 }
 
-static void lanes_up(struct dmabuf *buf, uint64_t *random)
+static void lane_up(struct lane *lane, int number, struct dmabuf *buf, uint64_t *random)
 {
-	static uint8_t contents[SIZE];
+	struct rc_pair *pair = &pairs[number / 2];
 
-	for (uint64_t i = 0; i < SIZE; i++)
-		contents[i] = random_next(random);
-	if (dmabuf_write(buf, 0, contents, SIZE))
-		bail("exporter: %s", strerror(errno));
-	for (int i = 0; i < LANES; i++) {
-		struct rc_pair *pair = &pairs[i / 2];
-		struct lane *lane = &lanes[i];
+	*lane = (struct lane){
+		.local = number % 2,
+		.end = number % 2 ? &pair->b : &pair->a,
+		.mr = &mrs[number / 2],
+		.offset = number * part,
+		.shadow = malloc(part),
+		.random = random_next(random),
+	};
+	if (!lane->shadow)
+		bail("no memory");
+	for (uint64_t i = 0; i < part; i += 4) {
+		uint32_t bytes = random_next(random);
 
-		*lane = (struct lane){
-			.local = i % 2,
-			.end = i % 2 ? &pair->b : &pair->a,
-			.mr = &mrs[i / 2],
-			.iova = IOVA + i * PART,
-			.offset = i * PART,
-			.random = random_next(random),
-		};
-		memcpy(lane->shadow, contents + lane->offset, PART);
-		lane->host_mr = ibv_reg_mr(pair->a.pd, lane->host, LONGEST, RIG_ACCESS);
-		if (!lane->host_mr)
-			bail("ibv_reg_mr: %s", strerror(errno));
+		memcpy(lane->shadow + i, &bytes, 4);
 	}
+	if (dmabuf_write(buf, lane->offset, lane->shadow, part))
+		bail("exporter: %s", strerror(errno));
+	lane->host_mr = ibv_reg_mr(pair->a.pd, lane->host, LONGEST, RIG_ACCESS);
+	if (!lane->host_mr)
+		bail("ibv_reg_mr: %s", strerror(errno));
 }
 
-static void lanes_down(void)
-{
-	for (int i = 0; i < LANES; i++)
-		ibv_dereg_mr(lanes[i].host_mr);
-}
-
-/* Each pair has an MR of its own on a quarter of the buffer. */
+/* Each pair has an MR of its own on the whole buffer. */
 static struct dmabuf *set_up(const struct dmabuf_opts *opts, uint64_t *random)
 {
-	struct dmabuf *buf = rig_vram(SIZE, opts);
+	uint64_t size = LANES * part;
+	struct dmabuf *buf = rig_vram(size, opts);
 
 	for (int i = 0; i < PAIRS; i++) {
-		struct mr_reg reg = rig_reg_args(&rig, dmabuf_fd(buf), i * 2 * PART, 2 * PART,
-						 IOVA + i * 2 * PART, RIG_ACCESS);
+		struct mr_reg reg = rig_reg_args(&rig, dmabuf_fd(buf), 0, size, IOVA, RIG_ACCESS);
 		int ret;
 
 		if (rc_pair_init(&pairs[i], rig.ctx))
@@ -192,7 +187,8 @@ static struct dmabuf *set_up(const struct dmabuf_opts *opts, uint64_t *random)
 		if (ret)
 			bail("register: %s", strerror(ret));
 	}
-	lanes_up(buf, random);
+	for (int i = 0; i < LANES; i++)
+		lane_up(&lanes[i], i, buf, random);
 	return buf;
 }
 
@@ -200,7 +196,10 @@ static void tear_down(const char *what, struct dmabuf *buf)
 {
 	int failed = 0;
 
-	lanes_down();
+	for (int i = 0; i < LANES; i++) {
+		ibv_dereg_mr(lanes[i].host_mr);
+		free(lanes[i].shadow);
+	}
 	for (int i = 0; i < PAIRS; i++) {
 		failed += !!mr_dereg(&mrs[i]);
 		rc_pair_destroy(&pairs[i]);
@@ -212,8 +211,11 @@ static void tear_down(const char *what, struct dmabuf *buf)
 /* All lanes good, and the exporter sees what they wrote. */
 static void check_lanes(const char *what, struct dmabuf *buf, uint64_t least)
 {
-	static uint8_t seen[PART];
+	uint8_t *seen = malloc(part);
 	uint64_t verified = 0;
+
+	if (!seen)
+		bail("no memory");
 
 	for (int i = 0; i < LANES; i++) {
 		struct lane *lane = &lanes[i];
@@ -222,12 +224,13 @@ static void check_lanes(const char *what, struct dmabuf *buf, uint64_t least)
 		ok(!lane->differs, "%s: lane %d: every byte got is the one put", what, i);
 		ok(lane->verified >= least, "%s: lane %d: %llu KiB verified", what, i,
 		   lane->verified / KIB);
-		if (dmabuf_read(buf, lane->offset, seen, PART))
+		if (dmabuf_read(buf, lane->offset, seen, part))
 			bail("exporter: %s", strerror(errno));
-		ok(!memcmp(seen, lane->shadow, PART), "%s: lane %d: the exporter sees it, too",
+		ok(!memcmp(seen, lane->shadow, part), "%s: lane %d: the exporter sees it, too",
 		   what, i);
 		verified += lane->verified;
 	}
+	free(seen);
 	diag("%s: %llu MiB verified", what, verified / MIB);
 }
 
@@ -253,11 +256,12 @@ static bool all_good(void)
 /* Anywhere, in pieces of any size */
 static int move_somewhere(struct dmabuf *buf, uint64_t *random)
 {
-	static const uint64_t cuts[] = { 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, 2 * MIB };
+	static const uint64_t cuts[] = { 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, 2 * MIB, WHOLE };
 	uint64_t cut = cuts[random_next(random) % (sizeof(cuts) / sizeof(*cuts))];
 	bool vram = random_next(random) % 2;
 
-	return sim_move_cut(buf, vram ? VRAMSIM_PLACEMENT_VRAM : VRAMSIM_PLACEMENT_SYSTEM, cut);
+	return sim_move_cut(buf, vram ? VRAMSIM_PLACEMENT_VRAM : VRAMSIM_PLACEMENT_SYSTEM,
+			    cut == WHOLE ? dmabuf_size(buf) : cut);
 }
 
 static void test_moves(uint64_t moves, uint64_t least, uint64_t *random)
@@ -281,7 +285,9 @@ static void test_moves(uint64_t moves, uint64_t least, uint64_t *random)
 		ended = now_ns();
 		mapped += !place_unmapped(&old);
 		place_free(&old);
-		done++;
+		if (!(++done % 100))
+			diag("%" PRIu64 " moves, %llu KiB of the slowest lane verified", done,
+			     least_verified() / KIB);
 		took = (now_ns() - ended) / 1000;
 		asked += took;
 		if (took < GAP_US)
@@ -382,9 +388,11 @@ int main(int argc, char **argv)
 {
 	uint64_t moves = option_number(argc, argv, "moves", 1000);
 	uint64_t mib = option_number(argc, argv, "mib", 64);
+	uint64_t part_kib = option_number(argc, argv, "part-kib", 256);
 	uint64_t random = random_seed(argc, argv);
 	struct counters start;
 
+	part = part_kib * KIB;
 	mlx5_rig_up(&rig);
 	counters_get(&start);
 	if (mlx5_follows_moves())
