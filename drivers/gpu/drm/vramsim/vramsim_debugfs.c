@@ -44,6 +44,7 @@ static int vramsim_counters_show(struct seq_file *m, void *unused)
 	seq_printf(m, "moves %lld\n", (long long)atomic64_read(&vdev->moves));
 	seq_printf(m, "evictions %lld\n", (long long)atomic64_read(&vdev->evictions));
 	seq_printf(m, "revokes %lld\n", (long long)atomic64_read(&vdev->revokes));
+	seq_printf(m, "callback_ns %lld\n", (long long)atomic64_read(&vdev->callback_ns));
 	seq_printf(m, "violations %d\n", atomic_read(&vdev->violations));
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
+#include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/pci-p2pdma.h>
@@ -48,6 +49,29 @@ struct vramsim_map {
 	unsigned int hidden;
 	unsigned int shortened;
 };
+
+/**
+ * struct vramsim_callback - a callback that runs
+ * @vdev: whose
+ * @since_ns: when it began
+ */
+struct vramsim_callback {
+	struct vramsim_device *vdev;
+	u64 since_ns;
+};
+
+static void vramsim_callback_end(struct vramsim_callback *callback)
+{
+	atomic64_add(ktime_get_ns() - callback->since_ns, &callback->vdev->callback_ns);
+}
+
+/* The time until the function returns that has this as a variable */
+#define __counted __attribute__((__cleanup__(vramsim_callback_end)))
+
+static struct vramsim_callback vramsim_callback(struct vramsim_bo *bo)
+{
+	return (struct vramsim_callback){ vramsim_bo_device(bo), ktime_get_ns() };
+}
 
 static void vramsim_poison(struct sg_table *sgt)
 {
@@ -211,6 +235,7 @@ static struct sg_table *vramsim_map(struct dma_buf_attachment *attach,
 	struct vramsim_bo *bo = to_vramsim_bo(attach->dmabuf->priv);
 	struct vramsim_device *vdev = vramsim_bo_device(bo);
 	struct vramsim_map *map;
+	struct vramsim_callback __counted callback = vramsim_callback(bo);
 	int ret;
 
 	if (bo->revoked)
@@ -253,6 +278,7 @@ static void vramsim_unmap(struct dma_buf_attachment *attach, struct sg_table *sg
 {
 	struct vramsim_bo *bo = to_vramsim_bo(attach->dmabuf->priv);
 	struct vramsim_map *map = container_of(sgt, struct vramsim_map, sgt);
+	struct vramsim_callback __counted callback = vramsim_callback(bo);
 
 	vramsim_poison(sgt);
 	vramsim_map_restore(map);
@@ -273,12 +299,18 @@ DMABUF_LOCKED_MAP(vramsim_map, vramsim_unmap)
 
 static int vramsim_pin(struct dma_buf_attachment *attach)
 {
-	return vramsim_bo_pin(to_vramsim_bo(attach->dmabuf->priv), attach);
+	struct vramsim_bo *bo = to_vramsim_bo(attach->dmabuf->priv);
+	struct vramsim_callback __counted callback = vramsim_callback(bo);
+
+	return vramsim_bo_pin(bo, attach);
 }
 
 static void vramsim_unpin(struct dma_buf_attachment *attach)
 {
-	vramsim_bo_unpin(to_vramsim_bo(attach->dmabuf->priv));
+	struct vramsim_bo *bo = to_vramsim_bo(attach->dmabuf->priv);
+	struct vramsim_callback __counted callback = vramsim_callback(bo);
+
+	vramsim_bo_unpin(bo);
 }
 
 static void vramsim_count_attachment(struct vramsim_bo *bo, struct dma_buf_attachment *attach,
@@ -300,6 +332,7 @@ static bool vramsim_reached_by(struct vramsim_device *vdev, struct device *dev)
 static int vramsim_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
 {
 	struct vramsim_bo *bo = to_vramsim_bo(dmabuf->priv);
+	struct vramsim_callback __counted callback = vramsim_callback(bo);
 	int ret;
 
 	ret = vramsim_bo_hit(bo, VRAMSIM_INJECT_ATTACH);
@@ -338,6 +371,7 @@ unlock:
 static void vramsim_detach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
 {
 	struct vramsim_bo *bo = to_vramsim_bo(dmabuf->priv);
+	struct vramsim_callback __counted callback = vramsim_callback(bo);
 
 	dma_resv_lock(dmabuf->resv, NULL);
 	if (bo->flags & VRAMSIM_CREATE_STATIC)

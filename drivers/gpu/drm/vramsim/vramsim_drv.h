@@ -125,6 +125,7 @@ struct vramsim_device {
 	atomic64_t moves;
 	atomic64_t evictions;
 	atomic64_t revokes;
+	atomic64_t callback_ns; /* in callbacks of the dma-buf core, for importers */
 };
 
 #define to_vramsim(d)	container_of(d, struct vramsim_device, drm)
