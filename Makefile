@@ -55,7 +55,7 @@ bench: ## measure it, in a guest
 	@scripts/setup
 	@tools/rdma-dmabuf/bench-guest
 
-bench-mlx5: ## measure what dma-buf MRs cost in the kernels' own mlx5 drivers
+bench-mlx5: ## measure what dma-buf MRs cost on mlx5, beside the kernels' own
 	@scripts/setup
 	@tools/rdma-dmabuf/bench-mlx5
 

@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# From the output of bench_mlx5 on several kernels, an RST table with the kernels
-# side by side.
+# From the output of bench_mlx5 on several kernels, RST tables with the kernels side
+# by side: first this project's, on the stock and on the debug kernel, then those of
+# kernels that have MRs of their own; the last one is the bar. Status 1 if an MR of
+# this project gives the adapter more work than the last one does.
+
+BEGIN {
+	OURS = 2
+	ENTRIES = 1; UMRS = 2; COMMANDS = 3; FAULTS = 4; INSTRUCTIONS = 5; EXPORTER = 6
+}
 
 function size(bytes)
 {
@@ -12,12 +19,165 @@ function size(bytes)
 	return bytes / 2 ^ 10 " KiB"
 }
 
-function rule(    i, j, text)
+function repeat(character, count,    text)
 {
-	text = "========  ==========="
-	for (i = 1; i <= kernels; i++)
-		text = text "  =======  ====  ========  ======  ============"
+	while (count-- > 0)
+		text = text character
+	return text
+}
+
+# Columns of a table: column(HEADING, WIDTH), and spans above them: span(HEADING, COLUMNS)
+function column(heading, width)
+{
+	columns++
+	headings[columns] = heading
+	widths[columns] = width
+}
+
+function span(heading, over)
+{
+	spans++
+	span_headings[spans] = heading
+	span_over[spans] = over
+}
+
+function row(cells,    i, text)
+{
+	for (i = 1; i <= columns; i++)
+		text = text sprintf(i > 2 ? "%" widths[i] "s  " : "%-" widths[i] "s  ", cells[i])
+	sub(/ +$/, "", text)
 	print text
+}
+
+function rule(    i, cells)
+{
+	for (i = 1; i <= columns; i++)
+		cells[i] = repeat("=", widths[i])
+	row(cells)
+}
+
+function head(    i, j, at, width, names, lines)
+{
+	rule()
+	for (i = 1; i <= spans; i++) {
+		width = -2
+		for (j = 0; j < span_over[i]; j++)
+			width += widths[++at] + 2
+		names = names sprintf("%-" width "s  ", span_headings[i])
+		lines = lines repeat("-", width) "  "
+	}
+	sub(/ +$/, "", names)
+	sub(/ +$/, "", lines)
+	print names
+	print lines
+	row(headings)
+	rule()
+}
+
+function begin_table()
+{
+	columns = spans = 0
+	column("size", 6)
+	column("step", 11)
+	span("..", 2)
+}
+
+function figure(r, k, what,    f)
+{
+	split(figures[rows[r], k], f)
+	return f[what]
+}
+
+# Instructions that are not the exporter's, or "-"
+function own(r, k,    all)
+{
+	all = figure(r, k, INSTRUCTIONS)
+	return all ~ /[0-9]/ ? all - figure(r, k, EXPORTER) : "-"
+}
+
+function name_row(r, cells,    name)
+{
+	split(rows[r], name)
+	cells[1] = size(name[1])
+	cells[2] = name[2]
+}
+
+function work_table(    r, k, what, n, cells)
+{
+	begin_table()
+	for (k = 1; k <= kernels; k++) {
+		span(kernel[k], 4)
+		column("entries", 7)
+		column("UMRs", 4)
+		column("commands", 8)
+		column("faults", 6)
+	}
+	head()
+	for (r = 1; r <= count; r++) {
+		name_row(r, cells)
+		n = 2
+		for (k = 1; k <= kernels; k++)
+			for (what = ENTRIES; what <= FAULTS; what++)
+				cells[++n] = figure(r, k, what)
+		row(cells)
+	}
+	rule()
+}
+
+function instruction_table(    r, k, n, cells)
+{
+	begin_table()
+	for (k = 1; k <= kernels; k++) {
+		if (k == OURS)
+			continue
+		span(kernel[k], 3)
+		column("all", 8)
+		column("exporter", 8)
+		column("rest", 8)
+	}
+	span("ratio", 1)
+	column("of rests", 8)
+	head()
+	for (r = 1; r <= count; r++) {
+		name_row(r, cells)
+		n = 2
+		for (k = 1; k <= kernels; k++) {
+			if (k == OURS)
+				continue
+			cells[++n] = figure(r, k, INSTRUCTIONS)
+			cells[++n] = figure(r, k, EXPORTER)
+			cells[++n] = own(r, k)
+		}
+		cells[++n] = own(r, 1) ~ /[0-9]/ ? sprintf("%.2f", own(r, 1) / own(r, kernels)) : "-"
+		row(cells)
+	}
+	rule()
+}
+
+# Commands are those of the first round and of later ones: "1,0".
+function above(ours, bar,    a, b)
+{
+	split(ours, a, ",")
+	split(bar, b, ",")
+	return (a[1] ~ /[0-9]/ && a[1] + 0 > b[1] + 0) || (a[2] ~ /[0-9]/ && a[2] + 0 > b[2] + 0)
+}
+
+function check(    r, k, what, ours, bar, wrong)
+{
+	for (r = 1; r <= count; r++) {
+		for (k = 1; k <= OURS; k++) {
+			for (what = ENTRIES; what <= COMMANDS; what++) {
+				ours = figure(r, k, what)
+				bar = figure(r, kernels, what)
+				if (!above(ours, bar))
+					continue
+				printf "bench-mlx5: %s: %s on %s, %s on %s\n", rows[r], ours,
+					kernel[k], bar, kernel[kernels] > "/dev/stderr"
+				wrong = 1
+			}
+		}
+	}
+	return wrong
 }
 
 FNR == 1 {
@@ -25,38 +185,26 @@ FNR == 1 {
 	next
 }
 
-NF == 7 {
-	row = $1 " " $2
-	if (!(row in seen)) {
-		seen[row] = 1
-		rows[++count] = row
+NF == 8 {
+	key = $1 " " $2
+	if (!(key in seen)) {
+		seen[key] = 1
+		rows[++count] = key
 	}
-	figures[row, kernels] = $3 " " $4 " " $5 " " $6 " " $7
+	$1 = $2 = ""
+	figures[key, kernels] = $0
 }
 
 END {
 	print ".. SPDX-License-Identifier: GPL-2.0"
 	print ".. Written by tools/rdma-dmabuf/bench-mlx5."
 	print ""
-	for (k = 1; k <= kernels; k++)
-		printf "%s: Linux %s", (k > 1 ? "; right" : "Left"), kernel[k]
-	print "."
+	print "Work for the adapter:"
 	print ""
-	rule()
-	printf "%-8s  %-11s", "size", "step"
-	for (k = 1; k <= kernels; k++)
-		printf "  %7s  %4s  %8s  %6s  %12s", "entries", "UMRs", "commands", "faults",
-			"instructions"
+	work_table()
 	print ""
-	rule()
-	for (i = 1; i <= count; i++) {
-		split(rows[i], name)
-		printf "%-8s  %-11s", size(name[1]), name[2]
-		for (k = 1; k <= kernels; k++) {
-			split(figures[rows[i], k], f)
-			printf "  %7s  %4s  %8s  %6s  %12s", f[1], f[2], f[3], f[4], f[5]
-		}
-		print ""
-	}
-	rule()
+	print "Instructions:"
+	print ""
+	instruction_table()
+	exit check()
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What dma-buf MRs of the kernel's own mlx5 driver cost, on a simulated ConnectX:
- * what the driver has to do (work for the adapter, as the adapter counts it) and
- * how many instructions it takes for that (the clock, in a guest with --icount 0).
+ * What dma-buf MRs of the mlx5 driver cost, on a simulated ConnectX: what the driver
+ * has to do (work for the adapter, as the adapter counts it) and how many instructions
+ * the kernel takes for that, if the guest's clock counts them (--icount 0).
  *
  * One line for each size and step, fields separated by blanks:
  *
- *	BYTES STEP ENTRIES UMRS COMMANDS FAULTS INSTRUCTIONS
+ *	BYTES STEP ENTRIES UMRS COMMANDS FAULTS INSTRUCTIONS EXPORTER
  *
  * Medians of the rounds.  COMMANDS has the first round's in front of a comma, where
- * the driver's cache of keys is empty.  A step that this kernel does not have is "-"
- * in all fields.  tools/rdma-dmabuf/bench-mlx5 makes a table of them.
+ * the driver's cache of keys is empty.  EXPORTER is how many of the instructions were
+ * the exporter's.  What this kernel does not have, or the clock does not tell, is "-".
+ * tools/rdma-dmabuf/bench-mlx5 makes a table of them.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -45,10 +46,12 @@ enum count {
 	COMMANDS,
 	FAULTS,
 	INSTRUCTIONS,
+	EXPORTER,
 	COUNTS,
 };
 
 static struct rig rig;
+static bool follows;		/* the MRs of this kernel follow moves */
 static double costs[STEPS][COUNTS][ROUNDS];
 
 static void read_counts(uint64_t counts[COUNTS])
@@ -57,6 +60,7 @@ static void read_counts(uint64_t counts[COUNTS])
 	counts[UMRS] = mlx5sim_stat(MLX5_LID, MLX5SIM_UMRS);
 	counts[COMMANDS] = mlx5sim_stat(MLX5_LID, MLX5SIM_COMMANDS);
 	counts[FAULTS] = mlx5sim_stat(MLX5_LID, MLX5SIM_FAULTS);
+	counts[EXPORTER] = sim_callback_ns();
 }
 
 /* A WRITE of 8 bytes, waited for without sleep: the clock would run on. */
@@ -99,7 +103,16 @@ static void take(enum step step, struct dmabuf *buf, struct mr *mr)
 
 static bool has_step(enum step step)
 {
-	return mlx5_follows_moves() || (step != MOVE && step != REFAULT);
+	return follows || (step != MOVE && step != REFAULT);
+}
+
+/* What a move costs the exporter itself: one of a buffer that nobody has imported */
+static uint64_t move_alone(struct dmabuf *buf)
+{
+	uint64_t start = now_ns();
+
+	take(MOVE, buf, NULL);
+	return now_ns() - start;
 }
 
 static void measure(uint64_t bytes)
@@ -109,6 +122,7 @@ static void measure(uint64_t bytes)
 		.segment_size = SEGMENT, .seed = 1,
 	};
 	struct dmabuf *buf = rig_vram(bytes, &opts);
+	uint64_t alone = move_alone(buf);
 	struct mr mr;
 
 	for (int round = 0; round < ROUNDS; round++) {
@@ -123,6 +137,8 @@ static void measure(uint64_t bytes)
 			after[INSTRUCTIONS] = now_ns();
 			before[INSTRUCTIONS] = start;
 			read_counts(after);
+			if (step == MOVE)
+				after[EXPORTER] += alone;
 			for (int i = 0; i < COUNTS; i++)
 				costs[step][i][round] = after[i] - before[i];
 		}
@@ -135,17 +151,20 @@ static double median(enum step step, enum count count)
 	return summarize(costs[step][count], ROUNDS).median;
 }
 
-static void print(uint64_t bytes)
+static void print(uint64_t bytes, bool instructions)
 {
 	for (enum step step = 0; step < STEPS; step++) {
 		printf("%" PRIu64 " %s ", bytes, step_names[step]);
-		if (has_step(step))
-			printf("%.0f %.0f %.0f,%.0f %.0f %.0f\n", median(step, ENTRIES),
-			       median(step, UMRS), costs[step][COMMANDS][0],
-			       median(step, COMMANDS), median(step, FAULTS),
-			       median(step, INSTRUCTIONS));
+		if (!has_step(step)) {
+			printf("- - - - - -\n");
+			continue;
+		}
+		printf("%.0f %.0f %.0f,%.0f %.0f ", median(step, ENTRIES), median(step, UMRS),
+		       costs[step][COMMANDS][0], median(step, COMMANDS), median(step, FAULTS));
+		if (instructions)
+			printf("%.0f %.0f\n", median(step, INSTRUCTIONS), median(step, EXPORTER));
 		else
-			printf("- - - - -\n");
+			printf("- -\n");
 	}
 	fflush(stdout);
 }
@@ -154,12 +173,13 @@ int main(void)
 {
 	static const uint64_t sizes[] = { 4 * KIB, 2 * MIB, 64 * MIB, 1 * GIB };
 
-	if (!clock_counts_instructions())
-		bail("the clock does not count instructions: needs --icount 0");
+	bool instructions = clock_counts_instructions();
+
 	mlx5_rig_up(&rig);
+	follows = mlx5_follows_moves();
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		measure(sizes[i]);
-		print(sizes[i]);
+		print(sizes[i], instructions);
 	}
 	rig_down(&rig);
 	return 0;

@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -165,6 +166,26 @@ static uint32_t count_fds(void)
 		fds++;
 	closedir(dir);
 	return fds;
+}
+
+uint64_t sim_callback_ns(void)
+{
+	uint64_t ns = UINT64_MAX;
+	char line[128];
+	FILE *in = NULL;
+	glob_t files;
+
+	if (!glob("/sys/kernel/debug/dri/*/counters", 0, NULL, &files)) {
+		in = fopen(files.gl_pathv[0], "re");
+		globfree(&files);
+	}
+	while (in && ns == UINT64_MAX && fgets(line, sizeof(line), in))
+		sscanf(line, "callback_ns %" SCNu64, &ns);
+	if (in)
+		fclose(in);
+	if (ns == UINT64_MAX)
+		bail("no callback_ns in vramsim's counters");
+	return ns;
 }
 
 void counters_get(struct counters *now)

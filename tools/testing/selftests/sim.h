@@ -38,6 +38,12 @@ int sim_inject_device(const struct dmabuf *buf, const struct drm_vramsim_inject 
  */
 struct drm_vramsim_segment *sim_segments(const struct dmabuf *buf, size_t *count);
 
+/*
+ * Nanoseconds that the first vramsim has spent in callbacks of the dma-buf core, on
+ * behalf of importers; bails out if debugfs does not tell.
+ */
+uint64_t sim_callback_ns(void);
+
 /* What must be as before when a test has cleaned up. */
 struct counters {
 	uint64_t vram_free;
