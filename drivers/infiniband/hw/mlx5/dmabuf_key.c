@@ -383,9 +383,9 @@ static int key_resize(struct mlx5_ib_dmabuf_key *key, u64 entries,
 }
 
 /*
- * The largest page size that fits, but none above that of a single entry for the whole
- * window: a place that is better aligned than need be is no reason to change the
- * page size of a key.
+ * The largest page size that fits, but none above that of a single entry for
+ * the whole window: a place that is better aligned than need be is no reason to
+ * change the page size of a key.
  */
 static u64 best_pgsz(const struct ib_umem_dmabuf *umem, u64 iova)
 {
