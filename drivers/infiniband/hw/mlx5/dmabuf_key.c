@@ -489,7 +489,8 @@ static int key_zero(struct mlx5_ib_dmabuf_key *key)
  * When this returns no DMA through the key runs; what comes faults.  Cannot
  * fail: a key that cannot be zapped is killed.
  *
- * Context: sleeps, but allocates nothing; the reservation lock is held.
+ * Context: sleeps, and allocates nothing as long as the device carries UMRs out;
+ * the reservation lock is held.
  */
 void mlx5_ib_dmabuf_key_zap(struct mlx5_ib_dmabuf_key *key)
 {
@@ -541,7 +542,8 @@ static int key_destroy(struct mlx5_ib_dmabuf_key *key)
  * index stays taken, unless the device does not even carry a UMR out any more:
  * then the key is destroyed.
  *
- * Context: sleeps, but allocates nothing; the reservation lock is held.
+ * Context: sleeps, and allocates nothing as long as the device carries UMRs out;
+ * the reservation lock is held.
  */
 void mlx5_ib_dmabuf_key_kill(struct mlx5_ib_dmabuf_key *key)
 {
