@@ -91,6 +91,7 @@ struct vramsim_fault {
  * @moves: placement changes
  * @evictions: moves to make room
  * @revokes: revoked buffers
+ * @callback_ns: time spent in callbacks of the dma-buf core, for importers
  */
 struct vramsim_device {
 	struct drm_device drm;
@@ -125,7 +126,7 @@ struct vramsim_device {
 	atomic64_t moves;
 	atomic64_t evictions;
 	atomic64_t revokes;
-	atomic64_t callback_ns; /* in callbacks of the dma-buf core, for importers */
+	atomic64_t callback_ns;
 };
 
 #define to_vramsim(d)	container_of(d, struct vramsim_device, drm)
