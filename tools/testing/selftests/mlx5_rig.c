@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <errno.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,19 @@ bool mlx5_small_pages(void)
 	return kernel_major() == 6;
 }
 
+bool mlx5_behind_iommu(void)
+{
+	static int known = -1;
+	glob_t groups;
+
+	if (known < 0) {
+		known = !glob("/sys/kernel/iommu_groups/*", 0, NULL, &groups);
+		if (known)
+			globfree(&groups);
+	}
+	return known;
+}
+
 struct place place_of(const struct dmabuf *buf)
 {
 	struct place place;
@@ -202,6 +216,12 @@ static uint64_t min_of(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* As mlx5sim_memory(), which is only asked where it knows better. */
+static uint64_t memory_at(uint64_t address, uint64_t *len)
+{
+	return mlx5_behind_iommu() ? mlx5sim_memory(MLX5_LID, address, len) : address;
+}
+
 /* Entry by entry and segment by segment: the addresses within one of each are in line. */
 static bool leads_to(const struct mlx5sim_key *key, uint64_t iova, const struct place *place,
 		     uint64_t offset, uint64_t length)
@@ -219,7 +239,7 @@ static bool leads_to(const struct mlx5sim_key *key, uint64_t iova, const struct 
 	walk_on(&w, offset);
 	for (;;) {
 		uint64_t in_page = iova & (page - 1);
-		uint64_t want = walk_address(&w), step;
+		uint64_t want = walk_address(&w), got, step;
 
 		while (e < end && e->index < (iova - first) / page)
 			e++;
@@ -227,13 +247,14 @@ static bool leads_to(const struct mlx5sim_key *key, uint64_t iova, const struct 
 			diag("  key %#x: no entry for %#" PRIx64, key->key, iova);
 			return false;
 		}
-		if (e->addr + in_page != want || !e->readable || !e->writable) {
+		step = min_of(page - in_page, walk_left(&w));
+		got = memory_at(e->addr + in_page, &step);
+		if (got != want || !e->readable || !e->writable) {
 			diag("  key %#x: %#" PRIx64 " leads to %#" PRIx64 " (%s%s), not %#" PRIx64,
-			     key->key, iova, e->addr + in_page, e->readable ? "r" : "",
+			     key->key, iova, got, e->readable ? "r" : "",
 			     e->writable ? "w" : "", want);
 			return false;
 		}
-		step = min_of(page - in_page, walk_left(&w));
 		if (step >= length)
 			return true;
 		length -= step;
@@ -282,15 +303,37 @@ static bool pages_fit(uint64_t page, uint64_t iova, struct walk w, uint64_t leng
 	}
 }
 
-size_t mlx5_fewest_entries(uint64_t iova, const struct place *place, uint64_t offset,
-			   uint64_t length)
+struct place mlx5_bus_place(const struct mr *mr)
+{
+	struct mlx5sim_key key = mlx5sim_key(MLX5_LID, mr->lkey);
+	struct place bus = { calloc(key.count, sizeof(*bus.segments)), key.count };
+
+	if (!bus.segments)
+		bail("a key without entries");
+	for (size_t i = 0; i < key.count; i++)
+		bus.segments[i] = (struct drm_vramsim_segment){
+			key.entries[i].addr, key.entries[i].len,
+		};
+	free(key.entries);
+	return bus;
+}
+
+size_t mlx5_fewest_entries(const struct mr *mr, uint64_t iova, const struct place *place,
+			   uint64_t offset, uint64_t length)
 {
 	uint64_t page = mlx5_small_pages() ? PAGE : MLX5_PAGE_MAX;
+	struct place bus = { 0 };
 	struct walk w = { .place = place };
 
+	if (mlx5_behind_iommu()) {
+		bus = mlx5_bus_place(mr);
+		w.place = &bus;
+		offset = iova % bus.segments[0].length;
+	}
 	walk_on(&w, offset);
 	while (page > PAGE && !pages_fit(page, iova, w, length))
 		page /= 2;
+	place_free(&bus);
 	return (iova % page + length - 1) / page + 1;
 }
 

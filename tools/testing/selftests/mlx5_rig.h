@@ -55,7 +55,10 @@ bool mlx5_follows_moves(void);
 /* Whether it writes an entry for each page of 4 KiB, whatever the segments are. */
 bool mlx5_small_pages(void);
 
-/* Where a vramsim buffer lies on the bus. */
+/* Whether an IOMMU translates the addresses that the adapter uses. */
+bool mlx5_behind_iommu(void);
+
+/* Where a vramsim buffer lies in the machine's memory. */
 struct place {
 	struct drm_vramsim_segment *segments;
 	size_t count;
@@ -72,12 +75,16 @@ bool place_unmapped(const struct place *place);
  */
 bool mlx5_leads_to(const struct mr *mr, uint64_t iova, const struct place *place,
 		   uint64_t offset, uint64_t length);
+/* The pages of an MR's key, where they are on the bus. */
+struct place mlx5_bus_place(const struct mr *mr);
 /* Present entries of an MR's translation, those that an access can reach. */
 size_t mlx5_entries(const struct mr *mr);
-/* The fewest that there can be on this kernel for that window of @place. */
-size_t mlx5_fewest_entries(uint64_t iova, const struct place *place, uint64_t offset,
-			   uint64_t length);
-
+/*
+ * The fewest that there can be on this kernel for an MR on that window of @place, or
+ * behind an IOMMU for the bus addresses that @mr has.
+ */
+size_t mlx5_fewest_entries(const struct mr *mr, uint64_t iova, const struct place *place,
+			   uint64_t offset, uint64_t length);
 /*
  * One transfer of @length bytes each, fresh random ones, between host memory and
  * the MR on @buf (whose @iova is that of @offset): true if it completes and the

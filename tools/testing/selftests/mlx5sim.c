@@ -165,6 +165,15 @@ void mlx5sim_order(uint16_t lid, const char *faults)
 	number(&at, "ordered");
 }
 
+uint64_t mlx5sim_memory(uint16_t lid, uint64_t addr, uint64_t *len)
+{
+	const char *at = ask(lid, "memory %#" PRIx64 " %#" PRIx64, addr, *len);
+	uint64_t memory = number(&at, "memory");
+
+	*len = number(&at, "len");
+	return memory;
+}
+
 uint32_t mlx5sim_key_that_maps(uint16_t lid, uint64_t addr, uint64_t len)
 {
 	const char *at = ask(lid, "maps %#" PRIx64 " %#" PRIx64, addr, len);

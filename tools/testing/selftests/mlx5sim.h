@@ -37,7 +37,15 @@ uint64_t mlx5sim_stat(uint16_t lid, const char *name);
 void mlx5sim_order(uint16_t lid, const char *faults);
 
 /*
- * The key that lets an access reach some of the bus memory [addr, addr + len),
+ * Where the bus address @addr leads in the machine's memory, after an IOMMU if there is
+ * one: the address, and in @len how many of so many bytes follow it there; MLX5SIM_NOWHERE
+ * if it leads nowhere.
+ */
+uint64_t mlx5sim_memory(uint16_t lid, uint64_t addr, uint64_t *len);
+#define MLX5SIM_NOWHERE		UINT64_MAX
+
+/*
+ * The key that lets an access reach some of the machine's memory [addr, addr + len),
  * the first one if there are several, or 0.  Free keys do not count.
  */
 uint32_t mlx5sim_key_that_maps(uint16_t lid, uint64_t addr, uint64_t len);

@@ -130,7 +130,7 @@ static void test_edge_window(const char *segments, struct dmabuf *buf, const str
 	snprintf(what, sizeof(what), "%s: %#" PRIx64 " + %#" PRIx64, segments, offset, length);
 	if (!register_window(what, buf, offset, length, iova, &mr))
 		return;
-	is(mlx5_entries(&mr), mlx5_fewest_entries(iova, place, offset, length), "%s: entries",
+	is(mlx5_entries(&mr), mlx5_fewest_entries(&mr, iova, place, offset, length), "%s: entries",
 	   what);
 	ok(mlx5_leads_to(&mr, iova, place, offset, length), "%s: each is right", what);
 	for (size_t i = 0; i < sizeof(middles) / sizeof(*middles); i++)

@@ -85,7 +85,7 @@ static void check_key(const char *name, const struct spot *spot)
 
 	ok(mlx5_leads_to(spot->mr, spot->iova, &place, spot->offset, spot->length),
 	   "%s: the key leads to the buffer", name);
-	is(mlx5_entries(spot->mr), mlx5_fewest_entries(spot->iova, &place, spot->offset,
+	is(mlx5_entries(spot->mr), mlx5_fewest_entries(spot->mr, spot->iova, &place, spot->offset,
 						       spot->length), "%s: entries", name);
 	place_free(&place);
 }

@@ -7,15 +7,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "mlx5sim.h"
-#include "rig.h"
+#include "mlx5_rig.h"
 #include "tap.h"
 
 #define DEVICE		"mlx5_0"
@@ -56,18 +54,6 @@ static int bridges_above(const char *device)
 		count += is_bridge(folder);
 	}
 	free(folder);
-	return count;
-}
-
-static size_t iommu_groups(void)
-{
-	size_t count;
-	glob_t found;
-
-	if (glob("/sys/kernel/iommu_groups/*", 0, NULL, &found))
-		return 0;
-	count = found.gl_pathc;
-	globfree(&found);
 	return count;
 }
 
@@ -137,7 +123,7 @@ int main(int argc, char **argv)
 	}
 	/* Root port, upstream port, downstream port */
 	is(bridges_above(DEVICE), with_switch ? 3 : 0, "bridges above %s", DEVICE);
-	is(!!iommu_groups(), with_iommu, "groups of an IOMMU");
+	is(mlx5_behind_iommu(), with_iommu, "groups of an IOMMU");
 	ctx = rc_open(DEVICE);
 	if (!ctx || rc_pair_init(&pair, ctx))
 		bail("%s: %s", rc_failed_call(), strerror(errno));

@@ -89,15 +89,32 @@ long mlx5sim_key_xlt(const struct mlx5sim *m, u32 key, struct mlx5sim_xlt *out,
 	return count;
 }
 
-static bool key_maps(const struct mkey *key, u64 addr, u64 len)
+static bool span_maps(const struct mlx5sim *m, struct span s, u64 addr,
+		      u64 len)
+{
+	u64 run;
+
+	for (; s.len; s.addr += run, s.len -= run) {
+		u64 memory;
+
+		run = s.len;
+		memory = mlx5sim_memory(m, s.addr, &run);
+		if (memory != MLX5SIM_NOWHERE && memory <= addr + (len - 1) &&
+		    addr <= memory + (run - 1))
+			return true;
+	}
+	return false;
+}
+
+static bool key_maps(const struct mlx5sim *m, const struct mkey *key, u64 addr,
+		     u64 len)
 {
 	u64 reached = mkey_entries_reached(key);
 
 	for (u64 i = 0; i < reached; i++) {
 		struct span s;
 
-		if (mtt_span(key, i, &s) && s.addr <= addr + (len - 1) &&
-		    addr <= s.addr + (s.len - 1))
+		if (mtt_span(key, i, &s) && span_maps(m, s, addr, len))
 			return true;
 	}
 	return false;
@@ -110,7 +127,7 @@ bool mlx5sim_maps(const struct mlx5sim *m, u64 addr, u64 len, u32 *key)
 
 	while ((k = table_step(&m->mkeys, &at))) {
 		if (k->free || k->mode != MLX5_MKC_ACCESS_MODE_MTT ||
-		    !key_maps(k, addr, len))
+		    !key_maps(m, k, addr, len))
 			continue;
 		if (key)
 			*key = mkey_key(k);
@@ -194,6 +211,13 @@ static void say_xlt(const struct mlx5sim *m, struct text *t, u32 key)
 	say(t, "]}");
 }
 
+static void say_memory(const struct mlx5sim *m, struct text *t, u64 addr, u64 len)
+{
+	u64 memory = mlx5sim_memory(m, addr, &len);
+
+	say(t, "{\"memory\":\"0x%" PRIx64 "\",\"len\":\"0x%" PRIx64 "\"}", memory, len);
+}
+
 static void say_keys(const struct mlx5sim *m, struct text *t)
 {
 	const char *sep = "";
@@ -243,6 +267,9 @@ int mlx5sim_ask(struct mlx5sim *m, const char *question, char *answer,
 		say_ordered(m, &t, question + strlen(order));
 	} else if (sscanf(question, "xlt %lli %c", (long long *)&a, &end) == 1) {
 		say_xlt(m, &t, a);
+	} else if (sscanf(question, "memory %lli %lli %c", (long long *)&a,
+			  (long long *)&b, &end) == 2 && b) {
+		say_memory(m, &t, a, b);
 	} else if (sscanf(question, "maps %lli %lli %c", (long long *)&a,
 			  (long long *)&b, &end) == 2 && b) {
 		if (mlx5sim_maps(m, a, b, &key))

@@ -22,6 +22,27 @@ static bool answered(struct mlx5sim *m, int answer, const char *what, u64 addr,
 	return !answer;
 }
 
+/* As far as the host tells in one go */
+static u64 memory_run(const struct mlx5sim *m, u64 addr, u64 *len)
+{
+	return m->ops->memory ? m->ops->memory(m->host, addr, len) : addr;
+}
+
+u64 mlx5sim_memory(const struct mlx5sim *m, u64 addr, u64 *len)
+{
+	u64 wanted = *len, first = memory_run(m, addr, len);
+
+	while (*len < wanted) {
+		u64 more = wanted - *len;
+		u64 next = memory_run(m, addr + *len, &more);
+
+		if (next != (first == MLX5SIM_NOWHERE ? first : first + *len))
+			break;
+		*len += more;
+	}
+	return first;
+}
+
 bool dma_read(struct mlx5sim *m, u64 addr, void *buf, u32 len)
 {
 	int answer;

@@ -25,6 +25,8 @@
 
 /* timer_set() with this deadline: no call is wanted any more */
 #define MLX5SIM_TIMER_OFF	UINT64_MAX
+/* What memory() returns for a bus address that leads to no memory */
+#define MLX5SIM_NOWHERE		UINT64_MAX
 
 /* No memory answers: the driver gave an address that it must not give */
 #define MLX5SIM_DMA_NONE	(-1)
@@ -45,6 +47,9 @@ struct mlx5sim;
  *	means soon, but never from within this callback
  * @log: one line for a person, without a newline; may be NULL
  * @trace: one JSON object, without a newline; may be NULL: nothing is traced
+ * @memory: where in the machine's memory bus address @addr leads, after an IOMMU
+ *	if there is one, or MLX5SIM_NOWHERE; @len, at least 1, shrinks to the
+ *	bytes that this holds for; may be NULL: bus addresses are the machine's
  * @violation: the driver broke rule @number of check.h; only called in strict
  *	mode, at most once until a reset; the host ends the run; may be NULL
  *
@@ -59,6 +64,7 @@ struct mlx5sim_ops {
 	void (*timer_set)(void *host, uint64_t deadline_ns);
 	void (*log)(void *host, const char *text);
 	void (*trace)(void *host, const char *json);
+	uint64_t (*memory)(void *host, uint64_t addr, uint64_t *len);
 	void (*violation)(void *host, unsigned int number, const char *text);
 };
 
@@ -189,7 +195,16 @@ long mlx5sim_key_xlt(const struct mlx5sim *m, uint32_t key,
 		     struct mlx5sim_xlt *out, size_t max);
 
 /**
- * mlx5sim_maps() - does a live key lead to this bus memory?
+ * mlx5sim_memory() - where a bus address leads in the machine's memory
+ * @addr: the bus address
+ * @len: bytes from there on, at least 1; receives how many of them are in one piece
+ *
+ * Return: the first one's address, or MLX5SIM_NOWHERE.
+ */
+uint64_t mlx5sim_memory(const struct mlx5sim *m, uint64_t addr, uint64_t *len);
+
+/**
+ * mlx5sim_maps() - does a live key lead to this memory of the machine?
  * @addr: start of the range
  * @len: its length, at least 1
  * @key: receives the first such key; may be NULL
@@ -212,7 +227,8 @@ bool mlx5sim_order(struct mlx5sim *m, const char *faults);
 
 /**
  * mlx5sim_ask() - all this as text, for a monitor or a debug window
- * @question: "xlt KEY", "maps ADDR LEN", "stats", "keys" or "order FAULTS"
+ * @question: "xlt KEY", "memory ADDR LEN", "maps ADDR LEN", "stats", "keys" or
+ *	"order FAULTS"
  * @answer: receives one JSON object, cut at @size
  *
  * Of a list of pages, "xlt" has the entries that an access can reach; those that

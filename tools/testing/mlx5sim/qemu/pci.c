@@ -113,6 +113,31 @@ static int host_dma_write(void *host, uint64_t addr, const void *buf,
 	return move(host, addr, (void *)buf, len, DMA_DIRECTION_FROM_DEVICE);
 }
 
+/* Where an IOMMU has no entry, how far that holds: the smallest page there is */
+#define IOMMU_PAGE 4096
+
+/* Of an IOMMU's answer only the page that it is about can be relied on. */
+static uint64_t host_memory(void *host, uint64_t addr, uint64_t *len)
+{
+	struct mlx5sim_pci *dev = host;
+	IOMMUTLBEntry found;
+	uint64_t offset;
+
+	if (pci_device_iommu_address_space(&dev->pci) == &address_space_memory)
+		return addr;
+	RCU_READ_LOCK_GUARD();
+	found = address_space_get_iotlb_entry(pci_get_address_space(&dev->pci),
+					      addr, false,
+					      MEMTXATTRS_UNSPECIFIED);
+	if (found.perm == IOMMU_NONE) {
+		*len = MIN(*len, IOMMU_PAGE - addr % IOMMU_PAGE);
+		return MLX5SIM_NOWHERE;
+	}
+	offset = addr & found.addr_mask;
+	*len = MIN(*len, found.addr_mask - offset + 1);
+	return found.translated_addr + offset;
+}
+
 static void host_msix(void *host, unsigned int vector)
 {
 	struct mlx5sim_pci *dev = host;
@@ -186,6 +211,7 @@ static const struct mlx5sim_ops ops = {
 	.now_ns = host_now_ns,
 	.timer_set = host_timer_set,
 	.log = host_log,
+	.memory = host_memory,
 	.violation = host_violation,
 };
 

@@ -37,6 +37,8 @@ void machine_reset(void);
 extern u32 machine_dma_reads, machine_dma_writes;
 /* Let DMA to [@addr, @addr + PAGE) fail with @answer, 0: none */
 void machine_hole(u64 addr, int answer);
+/* Until machine_reset(): for questions, an IOMMU swaps even and odd pages of memory. */
+void machine_swap_pages(void);
 
 struct dev;
 

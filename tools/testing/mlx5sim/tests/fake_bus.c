@@ -10,6 +10,7 @@ static size_t used;
 static u64 clock_ns = 1000;
 static u64 hole;
 static int hole_answer;
+static bool swapped;
 static struct dev *devs;
 
 u32 machine_dma_reads, machine_dma_writes;
@@ -64,12 +65,18 @@ void machine_reset(void)
 	}
 	used = 0;
 	hole = 0;
+	swapped = false;
 }
 
 void machine_hole(u64 addr, int answer)
 {
 	hole = addr;
 	hole_answer = answer;
+}
+
+void machine_swap_pages(void)
+{
+	swapped = true;
 }
 
 u64 machine_now(void)
@@ -107,6 +114,16 @@ static int dma_write(void *host, u64 addr, const void *buf, size_t len)
 	if (!answer)
 		memcpy(mem(addr), buf, len);
 	return answer;
+}
+
+/* Page by page, as of an IOMMU that knows no larger ones */
+static u64 memory_behind(void *host, u64 addr, u64 *len)
+{
+	(void)host;
+	if (!swapped)
+		return addr;
+	*len = *len < PAGE - addr % PAGE ? *len : PAGE - addr % PAGE;
+	return reach(addr, 1) ? MLX5SIM_NOWHERE : addr ^ PAGE;
 }
 
 static void msix(void *host, unsigned int vector)
@@ -162,6 +179,7 @@ static const struct mlx5sim_ops ops = {
 	.now_ns = now_ns,
 	.timer_set = timer_set,
 	.log = log_line,
+	.memory = memory_behind,
 	.trace = trace_line,
 	.violation = violation,
 };

@@ -397,6 +397,58 @@ static void questions(void)
 	teardown();
 }
 
+/* Of memory behind an IOMMU */
+static void translated(void)
+{
+	struct mkey_arg arg = {
+		.mode = MLX5_MKC_ACCESS_MODE_MTT, .rights = ALL_RIGHTS,
+		.start = VA, .len = 2 * PAGE, .log_page = 13, .octwords = 1, .count = 1,
+	};
+	char question[64], answer[256];
+	u8 list[16] = { 0 };
+	u64 buf, len;
+
+	setup(NULL, NULL);
+	buf = mem_alloc(4 * PAGE);
+	if (buf & PAGE)
+		buf += PAGE;
+	put_be64(list, buf | 3);
+	arg.entries = list;
+	mkey_make(d, &arg);
+	len = 2 * PAGE;
+	ok(mlx5sim_memory(d->sim, buf, &len) == buf && len == 2 * PAGE,
+	   "without an IOMMU: as it is");
+	machine_swap_pages();
+	len = 2 * PAGE;
+	ok(mlx5sim_memory(d->sim, buf + 16, &len) == buf + PAGE + 16 &&
+	   len == PAGE - 16, "with one: as far as it is in one piece");
+	len = 3 * PAGE;
+	ok(mlx5sim_memory(d->sim, buf + PAGE, &len) == buf && len == PAGE,
+	   "what goes on elsewhere is another piece");
+	len = 2 * PAGE;
+	ok(mlx5sim_memory(d->sim, MEM_BASE - 2 * PAGE, &len) == MLX5SIM_NOWHERE &&
+	   len == 2 * PAGE, "nowhere");
+	snprintf(question, sizeof(question), "memory 0x%llx 1",
+		 (unsigned long long)buf);
+	mlx5sim_ask(d->sim, question, answer, sizeof(answer));
+	snprintf(question, sizeof(question),
+		 "{\"memory\":\"0x%llx\",\"len\":\"0x1\"}",
+		 (unsigned long long)buf + PAGE);
+	ok(!strcmp(answer, question), "as text: %s", answer);
+	ok(mlx5sim_maps(d->sim, buf, 1, NULL) &&
+	   mlx5sim_maps(d->sim, buf + PAGE, 1, NULL), "all of a large page is mapped");
+	ok(!mlx5sim_maps(d->sim, buf + 2 * PAGE, PAGE, NULL), "but not more");
+	arg.log_page = 12;
+	arg.len = PAGE;
+	arg.start = VA + 4 * PAGE;
+	put_be64(list, (buf + 2 * PAGE) | 3);
+	mkey_make(d, &arg);
+	ok(mlx5sim_maps(d->sim, buf + 3 * PAGE, PAGE, NULL) &&
+	   !mlx5sim_maps(d->sim, buf + 2 * PAGE, PAGE, NULL),
+	   "a key maps what lies behind its bus address, not what lies there");
+	teardown();
+}
+
 int main(void)
 {
 	command_status();
@@ -410,5 +462,6 @@ int main(void)
 	traces();
 	trace_of_dma();
 	questions();
+	translated();
 	return tap_done();
 }
