@@ -216,10 +216,32 @@ static uint64_t min_of(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static uint64_t max_of(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* As mlx5sim_memory(), which is only asked where it knows better. */
 static uint64_t memory_at(uint64_t address, uint64_t *len)
 {
 	return mlx5_behind_iommu() ? mlx5sim_memory(MLX5_LID, address, len) : address;
+}
+
+static bool is_live(const struct mlx5sim_key *key, uint64_t iova, uint64_t length)
+{
+	if (!key->free && key->start == iova && key->len == length)
+		return true;
+	diag("  key %#x: free %d, start %#" PRIx64 ", length %#" PRIx64, key->key, key->free,
+	     key->start, key->len);
+	return false;
+}
+
+/* The address in the key's space of the page that entry @index leads to */
+static uint64_t page_start(const struct mlx5sim_key *key, uint64_t index)
+{
+	uint64_t page = 1ull << key->log_page_size;
+
+	return (key->start & ~(page - 1)) + index * page;
 }
 
 /* Entry by entry and segment by segment: the addresses within one of each are in line. */
@@ -228,14 +250,9 @@ static bool leads_to(const struct mlx5sim_key *key, uint64_t iova, const struct 
 {
 	const struct mlx5sim_entry *e = key->entries, *end = e + key->count;
 	uint64_t page = 1ull << key->log_page_size;
-	uint64_t first = key->start & ~(page - 1);
+	uint64_t first = page_start(key, 0);
 	struct walk w = { .place = place };
 
-	if (key->free || key->start != iova || key->len != length) {
-		diag("  key %#x: free %d, start %#" PRIx64 ", length %#" PRIx64, key->key,
-		     key->free, key->start, key->len);
-		return false;
-	}
 	walk_on(&w, offset);
 	for (;;) {
 		uint64_t in_page = iova & (page - 1);
@@ -267,8 +284,28 @@ bool mlx5_leads_to(const struct mr *mr, uint64_t iova, const struct place *place
 		   uint64_t offset, uint64_t length)
 {
 	struct mlx5sim_key key = mlx5sim_key(MLX5_LID, mr->lkey);
-	bool good = leads_to(&key, iova, place, offset, length);
+	bool good = is_live(&key, iova, length) && leads_to(&key, iova, place, offset, length);
 
+	free(key.entries);
+	return good;
+}
+
+/* Looks at runs of entries, with what is not present between them. */
+bool mlx5_leads_nowhere_else(const struct mr *mr, uint64_t iova, const struct place *place,
+			     uint64_t offset, uint64_t length)
+{
+	struct mlx5sim_key key = mlx5sim_key(MLX5_LID, mr->lkey);
+	const struct mlx5sim_entry *e = key.entries, *end = e + key.count;
+	bool good = is_live(&key, iova, length);
+
+	while (e < end && good) {
+		uint64_t from = max_of(page_start(&key, e->index), iova), to;
+
+		for (e++; e < end && e->index == e[-1].index + 1; e++)
+			;
+		to = min_of(page_start(&key, e[-1].index + 1), iova + length);
+		good = leads_to(&key, from, place, offset + from - iova, to - from);
+	}
 	free(key.entries);
 	return good;
 }

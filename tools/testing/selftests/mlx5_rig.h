@@ -75,6 +75,9 @@ bool place_unmapped(const struct place *place);
  */
 bool mlx5_leads_to(const struct mr *mr, uint64_t iova, const struct place *place,
 		   uint64_t offset, uint64_t length);
+/* The same for those pages that it leads anywhere for: all, some, none. */
+bool mlx5_leads_nowhere_else(const struct mr *mr, uint64_t iova, const struct place *place,
+			     uint64_t offset, uint64_t length);
 /* The pages of an MR's key, where they are on the bus. */
 struct place mlx5_bus_place(const struct mr *mr);
 /* Present entries of an MR's translation, those that an access can reach. */

@@ -118,12 +118,11 @@ static void test_spot(const char *what, const struct mr *mr, struct dmabuf *buf,
 }
 
 static void test_edge_window(const char *segments, struct dmabuf *buf, const struct place *place,
-			     uint64_t segment, uint64_t offset, uint64_t length)
+			     uint64_t segment, uint64_t iova, uint64_t offset, uint64_t length)
 {
 	const uint64_t middles[] = {
 		offset, 2 * GIB, segment, 4 * GIB, segment + 2 * GIB, offset + length,
 	};
-	uint64_t iova = IOVA + offset;
 	char what[128];
 	struct mr mr;
 
@@ -146,15 +145,38 @@ static void test_edge(uint64_t segment)
 		.flags = VRAMSIM_CREATE_UNCLEARED | VRAMSIM_CREATE_SCATTER,
 		.segment_size = segment, .seed = 9,
 	};
+	const struct {
+		uint64_t offset, length;
+	} windows[] = {
+		{ segment - PAGE, 2 * PAGE },
+		{ segment - BACK, BACK + 5 * PAGE },
+		{ 3 * PAGE, 2 * segment - 5 * PAGE },
+	};
 	struct dmabuf *buf = rig_vram(2 * segment, &opts);
 	struct place place = place_of(buf);
 	char what[64];
 
 	snprintf(what, sizeof(what), "segments of %#" PRIx64, segment);
 	ok(place.count == 2 && place.segments[0].length == segment, "%s: there are two", what);
-	test_edge_window(what, buf, &place, segment, segment - PAGE, 2 * PAGE);
-	test_edge_window(what, buf, &place, segment, segment - BACK, BACK + 5 * PAGE);
-	test_edge_window(what, buf, &place, segment, 3 * PAGE, 2 * segment - 5 * PAGE);
+	for (size_t i = 0; i < sizeof(windows) / sizeof(*windows); i++)
+		test_edge_window(what, buf, &place, segment, IOVA + windows[i].offset,
+				 windows[i].offset, windows[i].length);
+	place_free(&place);
+	dmabuf_free(buf);
+}
+
+/* One piece that takes pages of 2 MiB: in larger ones it does not lie as the adapter's addresses. */
+static void test_piece(uint64_t size)
+{
+	struct dmabuf_opts opts = {
+		.flags = VRAMSIM_CREATE_UNCLEARED, .segment_size = size,
+	};
+	struct dmabuf *buf = rig_vram(size, &opts);
+	struct place place = place_of(buf);
+	uint64_t iova = IOVA + ((place.segments->address ^ 2 * MIB) & (4 * MIB - 1));
+
+	is(place.count, 1, "one piece");
+	test_edge_window("one piece", buf, &place, size, iova, 0, size);
 	place_free(&place);
 	dmabuf_free(buf);
 }
@@ -271,6 +293,7 @@ int main(void)
 	test_tib();
 	for (size_t i = 0; i < sizeof(edges) / sizeof(*edges); i++)
 		test_edge(edges[i]);
+	test_piece(3 * GIB);
 	test_cache();
 	test_room();
 	ok(counters_back(&start, 2000), "all counters back to the start");

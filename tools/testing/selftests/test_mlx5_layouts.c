@@ -6,14 +6,15 @@
  *
  * Where buffers are pinned, they move between two registrations.
  *
- *	test_mlx5_layouts [--mib N]
+ *	test_mlx5_layouts [--mib N | --umrs N]
  *
  * --mib makes it that buffer only; from 512 on, a table of small pages takes more than
- * one UMR work request.
+ * one UMR work request.  --umrs looks only at what is between these.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mlx5_rig.h"
 #include "sim.h"
@@ -27,6 +28,9 @@
 #define VRAM		VRAMSIM_PLACEMENT_VRAM
 #define SYSTEM		VRAMSIM_PLACEMENT_SYSTEM
 #define WHOLE		0
+
+#define LATE_MS		250
+#define PATIENCE_MS	60000
 
 struct layout {
 	const char *name;
@@ -43,6 +47,12 @@ static const struct layout all_layouts[] = {
 	{ "64 KiB", VRAM, 64 * KIB },
 	{ "system memory", SYSTEM, WHOLE },
 	{ "one piece at last", VRAM, WHOLE },
+};
+
+/* From the first one to the second */
+static const struct layout changes[][2] = {
+	{ { "blocks", VRAM, 2 * MIB }, { "pages", VRAM, 4 * KIB } },
+	{ { "pages", VRAM, 4 * KIB }, { "blocks", VRAM, 2 * MIB } },
 };
 
 static const struct layout vram_layouts[] = {
@@ -125,18 +135,144 @@ static void test_layouts(uint64_t mib, const struct layout *layouts, size_t coun
 	dmabuf_free(spot.buf);
 }
 
+/*
+ * Registers a spot with a key whose last MR had an entry for each page of another buffer:
+ * all of them are still in its table.
+ */
+static void register_with_used_key(const char *name, struct spot *spot, struct mr *mr)
+{
+	enum { KEYS = 4 };
+	static const struct dmabuf_opts pages = {
+		.flags = VRAMSIM_CREATE_SPARSE | VRAMSIM_CREATE_SCATTER, .segment_size = 4 * KIB,
+	};
+	struct dmabuf *other = rig_vram(dmabuf_size(spot->buf), &pages);
+	struct spot others = { &rig, NULL, spot->iova, other, spot->offset, spot->length };
+	struct mr old[KEYS];
+	bool used = false;
+
+	for (int i = 0; i < KEYS; i++)
+		register_spot(name, &others, &old[i]);
+	for (int i = 0; i < KEYS; i++)
+		if (mr_dereg(&old[i]))
+			bail("%s: deregister", name);
+	dmabuf_free(other);
+	register_spot(name, spot, mr);
+	for (int i = 0; i < KEYS; i++)
+		used |= mr->lkey >> 8 == old[i].lkey >> 8;
+	ok(used, "%s: the key was another MR's", name);
+}
+
+/*
+ * Serves one page fault, @late_ms after UMR @nth of it is carried out, and looks at the
+ * key meanwhile.  False if it was too late to look.
+ */
+static bool look_after_umr(const char *name, const struct spot *spot, uint64_t nth,
+			   uint64_t late_ms)
+{
+	struct ibv_sge sge = { (uintptr_t)rig.host, 8, rig.host_mr->lkey };
+	uint64_t before = mlx5sim_stat(MLX5_LID, MLX5SIM_UMRS);
+	struct place place = place_of(spot->buf);
+	bool good, in_time;
+	char order[64];
+	struct ibv_wc wc;
+
+	snprintf(order, sizeof(order), "cqe-delay:0x25:%" PRIu64 ":%" PRIu64 "000000", nth,
+		 late_ms);
+	mlx5sim_order(MLX5_LID, order);
+	if (rc_post(&rig.pair.a, IBV_WR_RDMA_WRITE, &sge, spot->iova, spot->mr->rkey))
+		bail("%s: %s", rc_failed_call(), strerror(errno));
+	for (int ms = 0; ms < PATIENCE_MS; ms++) {
+		if (mlx5sim_stat(MLX5_LID, MLX5SIM_UMRS) >= before + nth)
+			break;
+		usleep(1000);
+	}
+	good = mlx5_leads_nowhere_else(spot->mr, spot->iova, &place, spot->offset, spot->length);
+	in_time = mlx5sim_stat(MLX5_LID, MLX5SIM_UMRS) == before + nth;
+	is(rc_wait(&rig.pair.a, &wc, PATIENCE_MS), IBV_WC_SUCCESS, "%s: WRITE", name);
+	if (in_time)
+		ok(good, "%s: no entry leads to other memory", name);
+	ok(mlx5_leads_to(spot->mr, spot->iova, &place, spot->offset, spot->length),
+	   "%s: the key leads to the buffer in the end", name);
+	place_free(&place);
+	return in_time;
+}
+
+/* An MR on a buffer that has moved from one layout to the other, and was not used since */
+static void register_and_move(const char *name, struct spot *spot, struct mr *mr,
+			      const struct layout layouts[2])
+{
+	is(sim_move_cut(spot->buf, layouts[0].placement, layouts[0].cut), 0, "%s: move", name);
+	register_with_used_key(name, spot, mr);
+	move(name, spot, mr, &layouts[1]);
+}
+
+/*
+ * A page fault that brings another page size takes several UMRs. Whatever the device does
+ * between two of them, it gets nowhere but into the buffer.
+ */
+static void test_umrs(uint64_t mib, const struct layout layouts[2])
+{
+	static const struct dmabuf_opts sparse = {
+		.flags = VRAMSIM_CREATE_SPARSE | VRAMSIM_CREATE_SCATTER, .segment_size = 2 * MIB,
+	};
+	struct mr mr;
+	struct spot spot = {
+		.rig = &rig,
+		.iova = IOVA,
+		.buf = rig_vram(mib * MIB, &sparse),
+		.offset = BEFORE,
+		.length = mib * MIB - BEFORE - BEHIND,
+	};
+	uint64_t umrs, late_ms = LATE_MS;
+	char name[128];
+
+	snprintf(name, sizeof(name), "%" PRIu64 " MiB, %s to %s", mib, layouts[0].name,
+		 layouts[1].name);
+	register_and_move(name, &spot, &mr, layouts);
+	umrs = mlx5sim_stat(MLX5_LID, MLX5SIM_UMRS);
+	is(rig_write(&rig, &mr, spot.iova, "x", 1), 0, "%s: page fault", name);
+	umrs = mlx5sim_stat(MLX5_LID, MLX5SIM_UMRS) - umrs;
+	ok(umrs > 0, "%s: takes %" PRIu64 " UMRs", name, umrs);
+	is(mr_dereg(&mr), 0, "%s: deregister", name);
+	for (uint64_t nth = 1; nth <= umrs; ) {
+		snprintf(name, sizeof(name), "%" PRIu64 " MiB, %s to %s, UMR %" PRIu64, mib,
+			 layouts[0].name, layouts[1].name, nth);
+		register_and_move(name, &spot, &mr, layouts);
+		if (look_after_umr(name, &spot, nth, late_ms))
+			nth++;
+		else
+			late_ms *= 2;
+		is(mr_dereg(&mr), 0, "%s: deregister", name);
+	}
+	dmabuf_free(spot.buf);
+}
+
+static void test_changes(uint64_t mib)
+{
+	if (!rig.traits.follows) {
+		skip("between the UMRs of a page fault", "there are none where nothing moves");
+		return;
+	}
+	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++)
+		test_umrs(mib, changes[i]);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t mib = option_number(argc, argv, "mib", 0);
+	uint64_t umrs = option_number(argc, argv, "umrs", 0);
 	struct counters start;
 
 	mlx5_rig_up(&rig);
 	counters_get(&start);
-	if (mib) {
+	if (umrs) {
+		test_changes(umrs);
+	} else if (mib) {
 		test_layouts(mib, vram_layouts, sizeof(vram_layouts) / sizeof(*vram_layouts));
 	} else {
 		test_layouts(4, all_layouts, sizeof(all_layouts) / sizeof(*all_layouts));
 		test_layouts(34, all_layouts, sizeof(all_layouts) / sizeof(*all_layouts));
+		test_changes(4);
 	}
 	ok(counters_back(&start, 2000), "all counters back to the start");
 	rig_down(&rig);

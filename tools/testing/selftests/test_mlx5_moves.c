@@ -2,7 +2,7 @@
 /*
  * Buffers that move, and dma-buf MRs of mlx5 on them.
  *
- * Where the driver follows moves: the adapter forgets the old place before the
+ * Where driver and adapter follow moves: the adapter forgets the old place before the
  * exporter gives it away, a page fault brings the new one, and no byte gets lost.
  * Where the buffer is pinned, it does not move.  A revoke ends both.
  */
@@ -88,6 +88,24 @@ static void test_refault(void)
 	dmabuf_free(buf);
 }
 
+/* An MR that has fewer bytes than a page, and lies in two of them */
+static void test_few_bytes(void)
+{
+	enum { AT = 64 * KIB - 8, BYTES = 16 };
+	struct dmabuf *buf = rig_vram(SIZE, NULL);
+	struct mr mr;
+	struct spot spot = { &rig, &mr, IOVA - OFFSET + AT, buf, AT, BYTES };
+
+	is(rig_reg(&rig, dmabuf_fd(buf), AT, BYTES, spot.iova, &mr), 0, "few bytes: register");
+	for (size_t i = 0; i < TRANSFERS; i++) {
+		is(sim_move(buf, VRAM, VRAMSIM_MOVE_SHUFFLE, 0), 0, "few bytes: move");
+		ok(transfers[i].run(&spot), "few bytes: %s across the end of a page",
+		   transfers[i].name);
+	}
+	is(mr_dereg(&mr), 0, "few bytes: deregister");
+	dmabuf_free(buf);
+}
+
 /* The page size of the key follows the segments, at a fault. */
 static void test_segments(void)
 {
@@ -147,6 +165,67 @@ static void test_fence(void)
 	ok(!memcmp(before, got, sizeof(got)), "fence: READ brings what was there before");
 	is(mr_dereg(&mr), 0, "deregister");
 	dmabuf_free(buf);
+}
+
+/*
+ * What an exporter cannot do just now it is asked for again, what it never can ends the
+ * access.  The kernel's own code asks again only if it is told to.
+ */
+static const struct answer {
+	int error;
+	bool asked_again;
+	bool revokes;		/* the memory will not be back */
+} answers[] = {
+	{ .error = EAGAIN, .asked_again = true },
+	{ .error = EBUSY, .asked_again = true },
+	{ .error = EINTR, .asked_again = true },
+	{ .error = ENOMEM, .asked_again = true },
+	{ .error = ENOSPC, .asked_again = true },
+	{ .error = ETIMEDOUT, .asked_again = true },
+	{ .error = EINVAL },
+	{ .error = EOPNOTSUPP },
+	{ .error = ENODEV, .revokes = true },
+};
+
+static void test_answer(const struct answer *a, uint32_t times)
+{
+	const char *name = strerrorname_np(a->error);
+	struct mr mr;
+	struct dmabuf *buf = buffer(&mr);
+	struct spot spot = { &rig, &mr, IOVA, buf, OFFSET, 64 * KIB };
+	uint64_t faults = mlx5sim_stat(MLX5_LID, MLX5SIM_FAULTS);
+
+	is(sim_move(buf, VRAM, VRAMSIM_MOVE_SHUFFLE, 0), 0, "%s: move", name);
+	is(sim_inject(buf, VRAMSIM_INJECT_MAP, times, a->error), 0,
+	   "%s: the exporter says so, %u times", name, times);
+	if (rig.traits.ours ? a->asked_again : a->error == EAGAIN) {
+		ok(transfers[0].run(&spot), "%s: a WRITE goes on", name);
+		faults = mlx5sim_stat(MLX5_LID, MLX5SIM_FAULTS) - faults;
+		ok(faults > times, "%s: after %" PRIu64 " page faults", name, faults);
+	} else {
+		is(rig_write(&rig, &mr, IOVA, "x", 1), IBV_WC_REM_ACCESS_ERR,
+		   "%s: a WRITE ends in an error", name);
+		is(mlx5_entries(&mr), 0, "%s: the key has no entry", name);
+	}
+	sim_inject(buf, VRAMSIM_INJECT_MAP, 0, 0);
+	if (rig.traits.ours && a->revokes) {
+		is(rig_write(&rig, &mr, IOVA, "x", 1), IBV_WC_REM_ACCESS_ERR,
+		   "%s: so does the next one", name);
+	} else {
+		ok(transfers[0].run(&spot), "%s: the next WRITE is done", name);
+		ok(leads_to_buffer(&mr, buf), "%s: the key leads to the buffer", name);
+	}
+	is(mr_dereg(&mr), 0, "%s: deregister", name);
+	dmabuf_free(buf);
+}
+
+static void test_answers(void)
+{
+	for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
+		test_answer(&answers[i], 1);
+		if (answers[i].asked_again)
+			test_answer(&answers[i], 3);
+	}
 }
 
 struct traffic {
@@ -278,14 +357,16 @@ int main(void)
 
 	mlx5_rig_up(&rig);
 	counters_get(&start);
-	if (mlx5_follows_moves()) {
+	if (rig.traits.follows) {
 		test_refault();
+		test_few_bytes();
 		test_segments();
 		test_prefetch();
 		test_fence();
+		test_answers();
 		test_traffic();
 	} else {
-		test_pinned("dynamic buffer", 0, mlx5_mode());
+		test_pinned("dynamic buffer", 0, MLX5_REVOCABLE);
 	}
 	test_revoke();
 	test_pinned("static buffer", VRAMSIM_CREATE_STATIC, MLX5_REVOCABLE);
