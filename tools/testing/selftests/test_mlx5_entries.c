@@ -165,7 +165,7 @@ static void test_edge(uint64_t segment)
 	dmabuf_free(buf);
 }
 
-/* One piece that takes pages of 2 MiB: in larger ones it does not lie as the adapter's addresses. */
+/* One piece in pages of 2 MiB: in larger ones, address and iova do not agree. */
 static void test_piece(uint64_t size)
 {
 	struct dmabuf_opts opts = {
