@@ -49,10 +49,19 @@ static const struct layout all_layouts[] = {
 	{ "one piece at last", VRAM, WHOLE },
 };
 
-/* From the first one to the second */
-static const struct layout changes[][2] = {
-	{ { "blocks", VRAM, 2 * MIB }, { "pages", VRAM, 4 * KIB } },
-	{ { "pages", VRAM, 4 * KIB }, { "blocks", VRAM, 2 * MIB } },
+/* From one layout to another, with a key that another MR had before */
+struct change {
+	struct layout from, to;
+	bool used_key;
+};
+
+static const struct change changes[] = {
+	{ { "blocks", VRAM, 2 * MIB }, { "pages", VRAM, 4 * KIB }, true },
+	{ { "pages", VRAM, 4 * KIB }, { "blocks", VRAM, 2 * MIB }, true },
+};
+
+static const struct change big_change = {
+	{ "blocks", VRAM, 2 * MIB }, { "pages", VRAM, 4 * KIB }, false,
 };
 
 static const struct layout vram_layouts[] = {
@@ -141,7 +150,7 @@ static void test_layouts(uint64_t mib, const struct layout *layouts, size_t coun
  */
 static void register_with_used_key(const char *name, struct spot *spot, struct mr *mr)
 {
-	enum { KEYS = 4 };
+	enum { KEYS = 2 };
 	static const struct dmabuf_opts pages = {
 		.flags = VRAMSIM_CREATE_SPARSE | VRAMSIM_CREATE_SCATTER, .segment_size = 4 * KIB,
 	};
@@ -199,18 +208,21 @@ static bool look_after_umr(const char *name, const struct spot *spot, uint64_t n
 
 /* An MR on a buffer that has moved from one layout to the other, and was not used since */
 static void register_and_move(const char *name, struct spot *spot, struct mr *mr,
-			      const struct layout layouts[2])
+			      const struct change *c)
 {
-	is(sim_move_cut(spot->buf, layouts[0].placement, layouts[0].cut), 0, "%s: move", name);
-	register_with_used_key(name, spot, mr);
-	move(name, spot, mr, &layouts[1]);
+	is(sim_move_cut(spot->buf, c->from.placement, c->from.cut), 0, "%s: move", name);
+	if (c->used_key)
+		register_with_used_key(name, spot, mr);
+	else
+		register_spot(name, spot, mr);
+	move(name, spot, mr, &c->to);
 }
 
 /*
  * A page fault that brings another page size takes several UMRs. Whatever the device does
  * between two of them, it gets nowhere but into the buffer.
  */
-static void test_umrs(uint64_t mib, const struct layout layouts[2])
+static void test_umrs(uint64_t mib, const struct change *c)
 {
 	static const struct dmabuf_opts sparse = {
 		.flags = VRAMSIM_CREATE_SPARSE | VRAMSIM_CREATE_SCATTER, .segment_size = 2 * MIB,
@@ -226,9 +238,8 @@ static void test_umrs(uint64_t mib, const struct layout layouts[2])
 	uint64_t umrs, late_ms = LATE_MS;
 	char name[128];
 
-	snprintf(name, sizeof(name), "%" PRIu64 " MiB, %s to %s", mib, layouts[0].name,
-		 layouts[1].name);
-	register_and_move(name, &spot, &mr, layouts);
+	snprintf(name, sizeof(name), "%" PRIu64 " MiB, %s to %s", mib, c->from.name, c->to.name);
+	register_and_move(name, &spot, &mr, c);
 	umrs = mlx5sim_stat(MLX5_LID, MLX5SIM_UMRS);
 	is(rig_write(&rig, &mr, spot.iova, "x", 1), 0, "%s: page fault", name);
 	umrs = mlx5sim_stat(MLX5_LID, MLX5SIM_UMRS) - umrs;
@@ -236,8 +247,8 @@ static void test_umrs(uint64_t mib, const struct layout layouts[2])
 	is(mr_dereg(&mr), 0, "%s: deregister", name);
 	for (uint64_t nth = 1; nth <= umrs; ) {
 		snprintf(name, sizeof(name), "%" PRIu64 " MiB, %s to %s, UMR %" PRIu64, mib,
-			 layouts[0].name, layouts[1].name, nth);
-		register_and_move(name, &spot, &mr, layouts);
+			 c->from.name, c->to.name, nth);
+		register_and_move(name, &spot, &mr, c);
 		if (look_after_umr(name, &spot, nth, late_ms))
 			nth++;
 		else
@@ -247,14 +258,12 @@ static void test_umrs(uint64_t mib, const struct layout layouts[2])
 	dmabuf_free(spot.buf);
 }
 
-static void test_changes(uint64_t mib)
+static void test_changes(uint64_t mib, const struct change *list, size_t count)
 {
-	if (!rig.traits.follows) {
+	if (!rig.traits.follows)
 		skip("between the UMRs of a page fault", "there are none where nothing moves");
-		return;
-	}
-	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++)
-		test_umrs(mib, changes[i]);
+	for (size_t i = 0; i < count && rig.traits.follows; i++)
+		test_umrs(mib, &list[i]);
 }
 
 int main(int argc, char **argv)
@@ -266,13 +275,13 @@ int main(int argc, char **argv)
 	mlx5_rig_up(&rig);
 	counters_get(&start);
 	if (umrs) {
-		test_changes(umrs);
+		test_changes(umrs, &big_change, 1);
 	} else if (mib) {
 		test_layouts(mib, vram_layouts, sizeof(vram_layouts) / sizeof(*vram_layouts));
 	} else {
 		test_layouts(4, all_layouts, sizeof(all_layouts) / sizeof(*all_layouts));
 		test_layouts(34, all_layouts, sizeof(all_layouts) / sizeof(*all_layouts));
-		test_changes(4);
+		test_changes(4, changes, sizeof(changes) / sizeof(*changes));
 	}
 	ok(counters_back(&start, 2000), "all counters back to the start");
 	rig_down(&rig);
