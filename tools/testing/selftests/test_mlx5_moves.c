@@ -334,19 +334,29 @@ static void stays(const char *what, struct dmabuf *buf)
 	place_free(&after);
 }
 
-/* @what is pinned while it is registered. */
+/*
+ * @what is pinned while it is registered. A key that UMRs have brought to life, one UMR
+ * stops: a second one would stop a key that has a new owner by then.
+ */
 static void test_pinned(const char *what, uint32_t flags, enum mlx5_mode mode)
 {
+	uint64_t umrs = mlx5sim_stat(MLX5_LID, MLX5SIM_UMRS);
 	struct dmabuf_opts opts = { .flags = flags };
 	struct dmabuf *buf = rig_vram(SIZE, &opts);
+	bool by_umr;
 	struct mr mr;
 
 	is(rig_reg(&rig, dmabuf_fd(buf), 0, SIZE, 0, &mr), 0, "%s: register", what);
+	by_umr = mlx5sim_stat(MLX5_LID, MLX5SIM_UMRS) > umrs;
 	ok(mlx5_says_mode(mode), "%s: the MR is %s", what, mlx5_mode_name(mode));
 	ok(sim_gem(buf).pinned > 0, "%s: pinned", what);
 	stays(what, buf);
 	ok(rig_works(&rig, &mr, 0, buf, 0, SIZE), "%s: carries data", what);
+	umrs = mlx5sim_stat(MLX5_LID, MLX5SIM_UMRS);
 	is(mr_dereg(&mr), 0, "%s: deregister", what);
+	if (mlx5_is_ours())
+		is(mlx5sim_stat(MLX5_LID, MLX5SIM_UMRS) - umrs, by_umr, "%s: UMRs for that",
+		   what);
 	is(sim_move(buf, SYSTEM, 0, 0), 0, "%s: moves again", what);
 	dmabuf_free(buf);
 }
