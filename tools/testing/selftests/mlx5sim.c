@@ -181,6 +181,11 @@ uint32_t mlx5sim_key_that_maps(uint16_t lid, uint64_t addr, uint64_t len)
 	return number(&at, "maps") ? number(&at, "key") : 0;
 }
 
+bool mlx5sim_has_key(uint16_t lid, uint32_t key)
+{
+	return !strstr(ask(lid, "xlt %#x", key), "\"error\"");
+}
+
 static unsigned int count_keys(uint16_t lid, bool free_ones)
 {
 	const char *at = ask(lid, "keys");

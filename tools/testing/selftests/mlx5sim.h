@@ -50,6 +50,9 @@ uint64_t mlx5sim_memory(uint16_t lid, uint64_t addr, uint64_t *len);
  */
 uint32_t mlx5sim_key_that_maps(uint16_t lid, uint64_t addr, uint64_t len);
 
+/* Whether the adapter has that key, free or not: its index is not for another one. */
+bool mlx5sim_has_key(uint16_t lid, uint32_t key);
+
 /* Memory keys, those of the driver itself included: all, and those that are not free. */
 unsigned int mlx5sim_keys(uint16_t lid);
 unsigned int mlx5sim_live_keys(uint16_t lid);

@@ -312,6 +312,7 @@ static void test_revoke(void)
 
 	is(sim_revoke(buf), 0, "revoke");
 	ok(place_unmapped(&old), "revoke: no key maps the memory");
+	ok(mlx5sim_has_key(MLX5_LID, mr.lkey), "revoke: the key stays taken");
 	status = rig_write(&rig, &mr, IOVA, "x", 1);
 	ok(status > 0, "revoke: a WRITE ends in an error: %s",
 	   status < 0 ? "none came" : ibv_wc_status_str(status));

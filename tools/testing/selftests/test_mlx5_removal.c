@@ -403,6 +403,7 @@ int main(void)
 	if (traits.follows) {
 		test_fault(false);
 		test_fault(true);
+		ok(counters_back(&start, FENCE_MS + 5000), "the exporter's copies have ended");
 	}
 	if (traits.ours)
 		test_registration();
