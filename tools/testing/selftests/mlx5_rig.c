@@ -149,6 +149,16 @@ void place_free(struct place *place)
 	*place = (struct place){ 0 };
 }
 
+bool place_holds(const struct place *place, const struct dmabuf *buf)
+{
+	struct place now = place_of(buf);
+	bool same = now.count == place->count &&
+		    !memcmp(now.segments, place->segments, now.count * sizeof(*now.segments));
+
+	place_free(&now);
+	return same;
+}
+
 static int by_address(const void *a, const void *b)
 {
 	const struct drm_vramsim_segment *left = a, *right = b;

@@ -66,6 +66,8 @@ struct place {
 
 struct place place_of(const struct dmabuf *buf);
 void place_free(struct place *place);
+/* Whether the buffer is still there. */
+bool place_holds(const struct place *place, const struct dmabuf *buf);
 /* True if not a byte of it is reached by a live key. */
 bool place_unmapped(const struct place *place);
 

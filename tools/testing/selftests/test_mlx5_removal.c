@@ -186,6 +186,17 @@ static void exporter_is_free(struct dmabuf *buf, const struct place *place, cons
 
 enum before { MAPPED, MOVED, REVOKED };
 
+/* The driver is unbound: nothing is left of the MRs of an application, and it comes back. */
+static void all_over(struct dmabuf *buf, struct place *place, pid_t pid, const char *name)
+{
+	exporter_is_free(buf, place, name);
+	app_ends(pid, name);
+	bind_again(name);
+	works_again(name);
+	place_free(place);
+	dmabuf_free(buf);
+}
+
 static void test_idle(const char *name, enum before before)
 {
 	struct dmabuf *buf = rig_vram(SIZE, NULL);
@@ -197,12 +208,7 @@ static void test_idle(const char *name, enum before before)
 	if (before == REVOKED)
 		is(sim_revoke(buf), 0, "%s", name);
 	is(unbind(NULL), 0, "%s: unbind the driver", name);
-	exporter_is_free(buf, &place, name);
-	app_ends(pid, name);
-	bind_again(name);
-	works_again(name);
-	place_free(&place);
-	dmabuf_free(buf);
+	all_over(buf, &place, pid, name);
 }
 
 static void test_traffic(void)
@@ -223,12 +229,7 @@ static void test_traffic(void)
 		sim_move(buf, VRAMSIM_PLACEMENT_VRAM, VRAMSIM_MOVE_SHUFFLE, 0);
 	is(child_wait(remover, PATIENCE_MS), 0, "%s: unbind the driver", name);
 	place = place_of(buf);
-	exporter_is_free(buf, &place, name);
-	app_ends(pid, name);
-	bind_again(name);
-	works_again(name);
-	place_free(&place);
-	dmabuf_free(buf);
+	all_over(buf, &place, pid, name);
 }
 
 /* The device waits for a page, the page fault for the exporter: nobody waits for them. */
