@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "mlx5_rig.h"
 #include "sim.h"
@@ -180,6 +181,32 @@ static void test_many(void)
 	ok(works, "many: each buffer gets its bytes");
 }
 
+/* Memory of the process gets keys that served a dma-buf before, whatever their room. */
+static void test_next_owner(void)
+{
+	enum { PAGES_MAX = 256 };
+	struct dmabuf *buf = rig_vram(PAGES_MAX * 4096, NULL);
+	uint8_t *memory = rig_pages(PAGES_MAX * 4096);
+	int failed = 0, owners = 0;
+
+	for (uint64_t pages = 1; pages <= PAGES_MAX; pages *= 2) {
+		struct mr mr;
+
+		failed += !!rig_reg(&rig, dmabuf_fd(buf), 0, pages * 4096, GIB, &mr);
+		failed += !!mr_dereg(&mr);
+		for (uint64_t own = 1; own <= PAGES_MAX; own *= 2, owners++) {
+			struct ibv_mr *next = ibv_reg_mr(rig.pair.b.pd, memory, own * 4096,
+							 RIG_ACCESS);
+
+			failed += !next || ibv_dereg_mr(next);
+		}
+	}
+	is(failed, 0, "%d MRs on memory of the process, after MRs on a dma-buf", owners);
+	ok(rig_host_mrs_work(&rig, 4), "and such MRs work");
+	munmap(memory, PAGES_MAX * 4096);
+	dmabuf_free(buf);
+}
+
 int main(void)
 {
 	static const struct dmabuf_opts system = { .system = true },
@@ -198,6 +225,7 @@ int main(void)
 	test_exporter("system memory", "vramsim", &system);
 	test_refusals();
 	test_many();
+	test_next_owner();
 	ok(counters_back(&start, 2000), "all counters back to the start");
 	rig_down(&rig);
 	return tap_done();
