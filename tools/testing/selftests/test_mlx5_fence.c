@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #define FENCE_MS	20000
 #define SOON_MS		5000
 #define PATIENCE_MS	10000
+#define LATEST_US	5000
 
 static struct rig rig;
 
@@ -146,8 +148,48 @@ static void test_prefetch(void)
 	dmabuf_free(buf);
 }
 
-int main(void)
+/*
+ * An MR goes while a page fault for it begins, at any point of it.  This process goes
+ * first: with one CPU the fault waits wherever it is.
+ */
+static void test_goes_in_between(unsigned int rounds)
 {
+	const struct sched_param first = { .sched_priority = 1 }, as_others = { 0 };
+	struct ibv_sge sge = { (uintptr_t)rig.host, 4096, rig.host_mr->lkey };
+	unsigned int failed = 0, late = 0;
+	uint64_t seed = 9;
+
+	for (unsigned int i = 0; i < rounds; i++) {
+		struct ibv_wc wc;
+		struct mr mr;
+		struct dmabuf *buf = buffer(&rig, &mr);
+		int status;
+
+		if (sim_move(buf, VRAMSIM_PLACEMENT_VRAM, VRAMSIM_MOVE_SHUFFLE, 0))
+			bail("cannot move");
+		if (sched_setscheduler(0, SCHED_FIFO, &first))
+			bail("sched_setscheduler: %s", strerror(errno));
+		if (rc_post(&rig.pair.a, IBV_WR_RDMA_WRITE, &sge, IOVA, mr.rkey))
+			bail("%s: %s", rc_failed_call(), strerror(errno));
+		usleep(random_next(&seed) % LATEST_US);
+		failed += !!mr_dereg(&mr);
+		if (sched_setscheduler(0, SCHED_OTHER, &as_others))
+			bail("sched_setscheduler: %s", strerror(errno));
+		status = rc_wait(&rig.pair.a, &wc, PATIENCE_MS);
+		failed += status < 0;
+		late += !status;
+		if (status && rc_pair_reconnect(&rig.pair))
+			bail("%s: %s", rc_failed_call(), strerror(errno));
+		dmabuf_free(buf);
+	}
+	is(failed, 0, "an MR goes, a fault of it begins: %u times, in %u the fault had ended",
+	   rounds, late);
+	ok(rig_host_mrs_work(&rig, 4), "host MRs work after that");
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int rounds = option_number(argc, argv, "rounds", 100);
 	struct counters start;
 	struct dmabuf *busy;
 	struct ibv_wc wc;
@@ -170,6 +212,7 @@ int main(void)
 	dmabuf_free(busy);
 	test_goes();
 	test_prefetch();
+	test_goes_in_between(rounds);
 	ok(counters_back(&start, 2 * FENCE_MS), "all counters back to the start");
 	rig_down(&rig);
 	return tap_done();
