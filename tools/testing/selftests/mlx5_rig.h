@@ -90,6 +90,7 @@ size_t mlx5_entries(const struct mr *mr);
  */
 size_t mlx5_fewest_entries(const struct mr *mr, uint64_t iova, const struct place *place,
 			   uint64_t offset, uint64_t length);
+
 /*
  * One transfer of @length bytes each, fresh random ones, between host memory and
  * the MR on @buf (whose @iova is that of @offset): true if it completes and the

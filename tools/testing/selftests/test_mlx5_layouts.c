@@ -73,6 +73,18 @@ static const struct layout vram_layouts[] = {
 
 static struct rig rig;
 
+/* All of a fresh buffer but some bytes at its ends */
+static struct spot spot_on(uint64_t mib, const struct dmabuf_opts *opts)
+{
+	return (struct spot){
+		.rig = &rig,
+		.iova = IOVA,
+		.buf = rig_vram(mib * MIB, opts),
+		.offset = BEFORE,
+		.length = mib * MIB - BEFORE - BEHIND,
+	};
+}
+
 static void register_spot(const char *name, struct spot *spot, struct mr *mr)
 {
 	int ret = rig_reg(&rig, dmabuf_fd(spot->buf), spot->offset, spot->length, spot->iova, mr);
@@ -115,13 +127,7 @@ static void test_layouts(uint64_t mib, const struct layout *layouts, size_t coun
 		.flags = VRAMSIM_CREATE_SCATTER, .segment_size = 2 * MIB, .seed = 29,
 	};
 	struct mr mr;
-	struct spot spot = {
-		.rig = &rig,
-		.iova = IOVA,
-		.buf = rig_vram(mib * MIB, &blocks),
-		.offset = BEFORE,
-		.length = mib * MIB - BEFORE - BEHIND,
-	};
+	struct spot spot = spot_on(mib, &blocks);
 	char name[128];
 
 	register_spot("first", &spot, &mr);
@@ -228,13 +234,7 @@ static void test_umrs(uint64_t mib, const struct change *c)
 		.flags = VRAMSIM_CREATE_SPARSE | VRAMSIM_CREATE_SCATTER, .segment_size = 2 * MIB,
 	};
 	struct mr mr;
-	struct spot spot = {
-		.rig = &rig,
-		.iova = IOVA,
-		.buf = rig_vram(mib * MIB, &sparse),
-		.offset = BEFORE,
-		.length = mib * MIB - BEFORE - BEHIND,
-	};
+	struct spot spot = spot_on(mib, &sparse);
 	uint64_t umrs, late_ms = LATE_MS;
 	char name[128];
 
