@@ -118,12 +118,16 @@ static int fd_is_dynamic(struct mlx5_ib_dev *dev, int fd, u64 offset,
 	return dynamic;
 }
 
+/*
+ * Who serves page faults is asked for, not who can have them: the driver serves
+ * none of those of a representor.
+ */
 static bool device_can_follow(struct mlx5_ib_dev *dev, u64 iova, u64 length,
 			      int access)
 {
 	return IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY) &&
 	       IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING) &&
-	       dev->odp_caps.general_caps & IB_ODP_SUPPORT &&
+	       dev->odp_pf_eq.core &&
 	       ib_umem_dmabuf_pin_policy() != IB_UMEM_DMABUF_PIN_PREFER &&
 	       mlx5_ib_dmabuf_key_can_follow(dev, iova, length, access);
 }
