@@ -30,7 +30,6 @@
 #define ATOMIC_AT	1024			/* in the window */
 #define CANARY		0xa5
 #define GUARD		4096			/* around the host's memory */
-#define TIMEOUT_MS	30000
 
 struct subject {
 	const char *exporter;
@@ -150,7 +149,7 @@ static bool completes(const struct subject *s, struct rc_end *end,
 		      enum ibv_wc_status status)
 {
 	struct ibv_wc wc;
-	int got = rc_wait(end, &wc, TIMEOUT_MS);
+	int got = rc_wait(end, &wc, RC_PATIENCE_MS);
 
 	if (got < 0)
 		return wrong(s, "%s: %s", rc_failed_call(), strerror(errno));

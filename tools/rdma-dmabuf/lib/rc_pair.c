@@ -13,7 +13,6 @@
 #define MAX_WR		128
 #define MAX_SGE		4
 #define MAX_RD_ATOMIC	16
-#define DO_TIMEOUT_MS	30000
 #define SETTLE_MS	50
 
 static __thread const char *failed_call = "nothing";
@@ -342,5 +341,5 @@ int rc_do(struct rc_end *end, enum ibv_wr_opcode opcode, const struct ibv_sge *s
 
 	if (rc_post(end, opcode, sge, remote_addr, rkey))
 		return -1;
-	return rc_wait(end, &wc, DO_TIMEOUT_MS);
+	return rc_wait(end, &wc, RC_PATIENCE_MS);
 }

@@ -15,7 +15,6 @@
 
 #define PAGE		4096ull
 #define MLX5_PAGE_MAX	(2 * GIB)
-#define TIMEOUT_MS	30000
 #define PORT_MS		60000
 
 void mlx5_rig_up(struct rig *rig)
@@ -481,7 +480,7 @@ static bool run_atomic(const struct spot *spot, enum ibv_wr_opcode opcode)
 	if (rc_post_atomic(end, opcode, &sge, spot->iova, spot->mr->rkey,
 			   opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? 3 : old, swap))
 		bail("%s: %s", rc_failed_call(), strerror(errno));
-	return completes("atomic", rc_wait(end, &wc, TIMEOUT_MS)) &&
+	return completes("atomic", rc_wait(end, &wc, RC_PATIENCE_MS)) &&
 	       same("what the atomic brings", spot->rig->host, &old, 8) &&
 	       exporter_sees(spot, &want, 8);
 }
@@ -505,7 +504,7 @@ static bool message(struct rc_end *from, const struct ibv_sge *sge, struct rc_en
 	if (rc_post_recv(to, recv))
 		bail("%s: %s", rc_failed_call(), strerror(errno));
 	return completes("SEND", rc_do(from, IBV_WR_SEND, sge, 0, 0)) &&
-	       completes("RECV", rc_wait(to, &wc, TIMEOUT_MS)) && wc.byte_len == sge->length;
+	       completes("RECV", rc_wait(to, &wc, RC_PATIENCE_MS)) && wc.byte_len == sge->length;
 }
 
 static bool run_send(const struct spot *spot)

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "mlx5sim.h"
+#include "rc_pair.h"
 #include "tap.h"
 
 #define WINDOW_ID	"0x1234:0x6d35"
@@ -204,6 +205,17 @@ unsigned int mlx5sim_keys(uint16_t lid)
 unsigned int mlx5sim_live_keys(uint16_t lid)
 {
 	return count_keys(lid, false);
+}
+
+unsigned int mlx5sim_live_keys_soon(uint16_t lid, unsigned int want)
+{
+	unsigned int keys = mlx5sim_live_keys(lid);
+
+	for (int ms = 0; keys != want && ms < RC_PATIENCE_MS; ms += 10) {
+		usleep(10000);
+		keys = mlx5sim_live_keys(lid);
+	}
+	return keys;
 }
 
 /* Room for @more entries behind those that are there */

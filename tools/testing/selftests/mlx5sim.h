@@ -56,6 +56,8 @@ bool mlx5sim_has_key(uint16_t lid, uint32_t key);
 /* Memory keys, those of the driver itself included: all, and those that are not free. */
 unsigned int mlx5sim_keys(uint16_t lid);
 unsigned int mlx5sim_live_keys(uint16_t lid);
+/* The same when they have become @want, or have not for RC_PATIENCE_MS */
+unsigned int mlx5sim_live_keys_soon(uint16_t lid, unsigned int want);
 
 /* The translation of a memory key: present entries that an access can reach. */
 struct mlx5sim_entry {

@@ -24,7 +24,6 @@
 #define OFFSET		(64 * KIB)
 #define LENGTH		(512 * KIB)
 #define IOVA		0x4400000000ull
-#define WAIT_MS		10000
 
 #define VRAM		VRAMSIM_PLACEMENT_VRAM
 #define SYSTEM		VRAMSIM_PLACEMENT_SYSTEM
@@ -410,7 +409,7 @@ static bool completes(struct connection *c)
 {
 	unsigned int index = (c->posted - 1u) % (1u << LOG_CQES);
 	bool owner = (c->posted - 1u) >> LOG_CQES & 1;
-	uint64_t give_up = now_ms() + WAIT_MS;
+	uint64_t give_up = now_ms() + RC_PATIENCE_MS;
 	uint32_t record = htobe32(c->posted);
 	struct mlx5_cqe64 cqe;
 
@@ -581,7 +580,7 @@ static void test_kill(void)
 	is(read(ready[0], &byte, 1), 1, "kill: the child writes with queues in VRAM");
 	usleep(50000);
 	kill(child, SIGKILL);
-	is(child_wait(child, WAIT_MS), CHILD_SIGNAL(SIGKILL), "kill: it ends");
+	is(child_wait(child, RC_PATIENCE_MS), CHILD_SIGNAL(SIGKILL), "kill: it ends");
 	close(ready[0]);
 }
 

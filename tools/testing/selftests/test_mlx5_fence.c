@@ -16,9 +16,8 @@
 
 #define SIZE		(128 * KIB)
 #define IOVA		0xaa00000000ull
-#define FENCE_MS	20000
-#define SOON_MS		5000
-#define PATIENCE_MS	10000
+#define FENCE_MS	30000
+#define SOON_MS		(FENCE_MS / 2)	/* long before the fence, on a slow machine */
 #define LATEST_US	5000
 
 static struct rig rig;
@@ -50,7 +49,7 @@ static void post_into_busy(struct dmabuf *buf, const struct mr *mr)
 		bail("cannot move");
 	if (rc_post(&rig.pair.a, IBV_WR_RDMA_WRITE, &sge, IOVA, mr->rkey))
 		bail("%s: %s", rc_failed_call(), strerror(errno));
-	for (int ms = 0; ms < PATIENCE_MS && mlx5sim_stat(MLX5_LID, MLX5SIM_FAULTS) == faults;
+	for (int ms = 0; ms < RC_PATIENCE_MS && mlx5sim_stat(MLX5_LID, MLX5SIM_FAULTS) == faults;
 	     ms++)
 		usleep(1000);
 	ok(mlx5sim_stat(MLX5_LID, MLX5SIM_FAULTS) > faults, "a WRITE faults, and waits");
@@ -103,7 +102,7 @@ static void test_goes(void)
 	is(mr_dereg(&mr), 0, "the very MR goes");
 	soon(begun, "the very MR");
 	is(sim_gem(buf).attached, 0, "the exporter has its buffer back");
-	is(rc_wait(&rig.pair.a, &wc, PATIENCE_MS), IBV_WC_REM_ACCESS_ERR,
+	is(rc_wait(&rig.pair.a, &wc, RC_PATIENCE_MS), IBV_WC_REM_ACCESS_ERR,
 	   "the WRITE ends in an error");
 	if (rc_pair_reconnect(&rig.pair))
 		bail("%s: %s", rc_failed_call(), strerror(errno));
@@ -136,14 +135,14 @@ static void test_prefetch(void)
 	uint64_t begun;
 	pid_t pid = child_start(fetch, buf);
 
-	for (int ms = 0; ms < PATIENCE_MS && sim_gem(buf).placement == VRAMSIM_PLACEMENT_VRAM; ms++)
+	for (int ms = 0; ms < RC_PATIENCE_MS && sim_gem(buf).placement == VRAMSIM_PLACEMENT_VRAM; ms++)
 		usleep(1000);
 	usleep(200 * 1000);
 	ok(!child_ended(pid), "a prefetch waits");
 	begun = now_ms();
 	is(mr_dereg(&other), 0, "an MR of somebody else goes");
 	soon(begun, "an MR of somebody else");
-	is(child_wait(pid, 2 * FENCE_MS), 0, "the prefetch ends well");
+	is(child_wait(pid, FENCE_MS + RC_PATIENCE_MS), 0, "the prefetch ends well");
 	dmabuf_free(own);
 	dmabuf_free(buf);
 }
@@ -175,7 +174,7 @@ static void test_goes_in_between(unsigned int rounds)
 		failed += !!mr_dereg(&mr);
 		if (sched_setscheduler(0, SCHED_OTHER, &as_others))
 			bail("sched_setscheduler: %s", strerror(errno));
-		status = rc_wait(&rig.pair.a, &wc, PATIENCE_MS);
+		status = rc_wait(&rig.pair.a, &wc, RC_PATIENCE_MS);
 		failed += status < 0;
 		late += !status;
 		if (status && rc_pair_reconnect(&rig.pair))
@@ -206,14 +205,14 @@ int main(int argc, char **argv)
 	begun = now_ms();
 	post_into_busy(busy, &mr);
 	test_others();
-	is(rc_wait(&rig.pair.a, &wc, 2 * FENCE_MS), IBV_WC_SUCCESS, "the WRITE ends well");
+	is(rc_wait(&rig.pair.a, &wc, FENCE_MS + RC_PATIENCE_MS), IBV_WC_SUCCESS, "the WRITE ends well");
 	ok(now_ms() - begun > FENCE_MS / 2, "when the copy does");
 	is(mr_dereg(&mr), 0, "deregister");
 	dmabuf_free(busy);
 	test_goes();
 	test_prefetch();
 	test_goes_in_between(rounds);
-	ok(counters_back(&start, 2 * FENCE_MS), "all counters back to the start");
+	ok(counters_back(&start, FENCE_MS + RC_PATIENCE_MS), "all counters back to the start");
 	rig_down(&rig);
 	return tap_done();
 }

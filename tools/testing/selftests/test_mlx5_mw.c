@@ -15,7 +15,6 @@
 #define OFFSET		0x100ull
 #define START		(64 * KIB)	/* of the window, from the MR's start */
 #define LENGTH		(16 * KIB)
-#define WAIT_MS		30000
 #define MW_ACCESS	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | \
 			 IBV_ACCESS_REMOTE_ATOMIC)
 
@@ -64,7 +63,7 @@ static int bind_to(struct window *w, const struct mr *mr, uint64_t addr, uint64_
 		bail("%s: bind: %s", w->name, strerror(ret));
 	if (w->type == IBV_MW_TYPE_1)
 		w->key.rkey = w->mw->rkey;
-	ret = rc_wait(&rig.pair.b, &wc, WAIT_MS);
+	ret = rc_wait(&rig.pair.b, &wc, RC_PATIENCE_MS);
 	host->lkey = lkey;
 	ibv_dereg_mr(host);
 	if (ret && rc_pair_reconnect(&rig.pair))

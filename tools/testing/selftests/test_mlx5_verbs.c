@@ -20,7 +20,6 @@
 #define DEVICE		"mlx5_0"
 #define LID		1
 #define SIZE		MIB
-#define WAIT_MS		10000
 #define CHUNK		(64 * KIB)
 #define ALL_ACCESS	(RIG_ACCESS | IBV_ACCESS_MW_BIND)
 
@@ -103,16 +102,16 @@ static void test_atomics(void)
 	*remote = 40;
 	is(rc_post_atomic(&pair.a, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, (uintptr_t)remote,
 			  mr_b->rkey, 2, 0), 0, "post FETCH_AND_ADD");
-	is(rc_wait(&pair.a, &wc, WAIT_MS), IBV_WC_SUCCESS, "it completes");
+	is(rc_wait(&pair.a, &wc, RC_PATIENCE_MS), IBV_WC_SUCCESS, "it completes");
 	is(*old, 40, "it returns what was there");
 	is(*remote, 42, "it has added");
 	is(rc_post_atomic(&pair.a, IBV_WR_ATOMIC_CMP_AND_SWP, &sge, (uintptr_t)remote,
 			  mr_b->rkey, 42, 7), 0, "post CMP_AND_SWP that matches");
-	is(rc_wait(&pair.a, &wc, WAIT_MS), IBV_WC_SUCCESS, "it completes");
+	is(rc_wait(&pair.a, &wc, RC_PATIENCE_MS), IBV_WC_SUCCESS, "it completes");
 	is(*remote, 7, "it has swapped");
 	is(rc_post_atomic(&pair.a, IBV_WR_ATOMIC_CMP_AND_SWP, &sge, (uintptr_t)remote,
 			  mr_b->rkey, 42, 8), 0, "post CMP_AND_SWP that does not match");
-	is(rc_wait(&pair.a, &wc, WAIT_MS), IBV_WC_SUCCESS, "it completes");
+	is(rc_wait(&pair.a, &wc, RC_PATIENCE_MS), IBV_WC_SUCCESS, "it completes");
 	is(*remote, 7, "it has not swapped");
 	is(*old, 7, "it returns what was there");
 }
@@ -138,8 +137,8 @@ static void test_send_immediate(void)
 	fill(mem_a, 1000, 7);
 	is(rc_post_recv(&pair.b, &to), 0, "post a receive");
 	is(post_send_imm(&from, 0, 0xcafe0001), 0, "SEND with immediate");
-	is(rc_wait(&pair.a, &wc, WAIT_MS), IBV_WC_SUCCESS, "the send completes");
-	is(rc_wait(&pair.b, &wc, WAIT_MS), IBV_WC_SUCCESS, "the receive completes");
+	is(rc_wait(&pair.a, &wc, RC_PATIENCE_MS), IBV_WC_SUCCESS, "the send completes");
+	is(rc_wait(&pair.b, &wc, RC_PATIENCE_MS), IBV_WC_SUCCESS, "the receive completes");
 	is(wc.byte_len, 1000, "with its length");
 	ok(wc.wc_flags & IBV_WC_WITH_IMM && be32toh(wc.imm_data) == 0xcafe0001,
 	   "with its immediate");
@@ -162,8 +161,8 @@ static void test_send_inline(void)
 	from.length = sizeof(text);
 	is(rc_post_recv(&pair.b, &to), 0, "post a receive");
 	is(post_send_imm(&from, IBV_SEND_INLINE, 1), 0, "SEND inline");
-	is(rc_wait(&pair.a, &wc, WAIT_MS), IBV_WC_SUCCESS, "the send completes");
-	is(rc_wait(&pair.b, &wc, WAIT_MS), IBV_WC_SUCCESS, "the receive completes");
+	is(rc_wait(&pair.a, &wc, RC_PATIENCE_MS), IBV_WC_SUCCESS, "the send completes");
+	is(rc_wait(&pair.b, &wc, RC_PATIENCE_MS), IBV_WC_SUCCESS, "the receive completes");
 	ok(!strcmp((char *)mem_b, "inline"), "with its data");
 }
 
@@ -199,7 +198,7 @@ static void test_events(void)
 	is(ibv_post_recv(qp, &wr, &bad), 0, "post a receive");
 	is(ibv_post_recv(qp, &wr, &bad), 0, "and another");
 	is(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0, "to ERROR: both are flushed");
-	is(poll(&fd, 1, WAIT_MS), 1, "an event comes");
+	is(poll(&fd, 1, RC_PATIENCE_MS), 1, "an event comes");
 	is(ibv_get_cq_event(channel, &event_cq, &context), 0, "take it");
 	ok(event_cq == cq, "it is of this queue");
 	is(ibv_poll_cq(cq, 8, wc), 2, "two completions");
@@ -208,7 +207,7 @@ static void test_events(void)
 	is(poll(&fd, 1, 0), 0, "one event for both");
 	is(ibv_req_notify_cq(cq, 0), 0, "arm again");
 	is(ibv_post_recv(qp, &wr, &bad), 0, "post a receive in ERROR");
-	is(poll(&fd, 1, WAIT_MS), 1, "an event comes");
+	is(poll(&fd, 1, RC_PATIENCE_MS), 1, "an event comes");
 	is(ibv_get_cq_event(channel, &event_cq, &context), 0, "take it");
 	ibv_ack_cq_events(cq, 2);
 	is(ibv_destroy_qp(qp) ?: ibv_destroy_cq(cq) ?: ibv_destroy_comp_channel(channel), 0,
@@ -273,14 +272,14 @@ static void test_rnr(void)
 	is(post_send_imm(&from, 0, 3), 0, "SEND with no receive posted");
 	is(rc_wait(&pair.a, &wc, 20), -1, "it does not complete");
 	is(rc_post_recv(&pair.b, &to), 0, "post a receive");
-	is(rc_wait(&pair.a, &wc, WAIT_MS), IBV_WC_SUCCESS, "now it does");
-	is(rc_wait(&pair.b, &wc, WAIT_MS), IBV_WC_SUCCESS, "and so does the receive");
+	is(rc_wait(&pair.a, &wc, RC_PATIENCE_MS), IBV_WC_SUCCESS, "now it does");
+	is(rc_wait(&pair.b, &wc, RC_PATIENCE_MS), IBV_WC_SUCCESS, "and so does the receive");
 	/* Too long for the receive */
 	to.length = 50;
 	is(rc_post_recv(&pair.b, &to), 0, "post a receive that is too short");
 	is(post_send_imm(&from, 0, 4), 0, "SEND more than that");
-	is(rc_wait(&pair.a, &wc, WAIT_MS), IBV_WC_REM_INV_REQ_ERR, "the sender is told");
-	is(rc_wait(&pair.b, &wc, WAIT_MS), IBV_WC_LOC_LEN_ERR, "the receiver as well");
+	is(rc_wait(&pair.a, &wc, RC_PATIENCE_MS), IBV_WC_REM_INV_REQ_ERR, "the sender is told");
+	is(rc_wait(&pair.b, &wc, RC_PATIENCE_MS), IBV_WC_LOC_LEN_ERR, "the receiver as well");
 	reconnect();
 }
 
@@ -338,8 +337,8 @@ static void test_odp(void)
 	before = faults();
 	is(rc_post_recv(&pair.b, &to), 0, "post a receive into ODP");
 	is(post_send_imm(&sge, 0, 5), 0, "SEND from ODP");
-	is(rc_wait(&pair.a, &wc, WAIT_MS), 0, "the send completes");
-	is(rc_wait(&pair.b, &wc, WAIT_MS), 0, "the receive completes");
+	is(rc_wait(&pair.a, &wc, RC_PATIENCE_MS), 0, "the send completes");
+	is(rc_wait(&pair.b, &wc, RC_PATIENCE_MS), 0, "the receive completes");
 	ok(!memcmp(a + 100, b + 100, 200000), "the data");
 	ok(faults() > before, "by way of page faults");
 
@@ -349,7 +348,7 @@ static void test_odp(void)
 	before = faults();
 	is(rc_post_atomic(&pair.a, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, (uintptr_t)b + 8192,
 			  odp_b->rkey, 5, 0), 0, "FETCH_AND_ADD on ODP");
-	is(rc_wait(&pair.a, &wc, WAIT_MS), 0, "it completes");
+	is(rc_wait(&pair.a, &wc, RC_PATIENCE_MS), 0, "it completes");
 	is(*(uint64_t *)(b + 8192), 5, "it has added");
 	ok(faults() > before, "by way of page faults");
 
@@ -433,7 +432,7 @@ static void test_memory_window(enum ibv_mw_type type)
 	rkey = type == IBV_MW_TYPE_1 ? mw->rkey : ibv_inc_rkey(mw->rkey);
 	is(type == IBV_MW_TYPE_1 ? ibv_bind_mw(pair.b.qp, mw, &bind) :
 	   bind_type2(mw, rkey, (uintptr_t)mem_b + 4096, 8192), 0, "%s: bind it", name);
-	is(rc_wait(&pair.b, &wc, WAIT_MS), 0, "it is bound");
+	is(rc_wait(&pair.b, &wc, RC_PATIENCE_MS), 0, "it is bound");
 	if (type == IBV_MW_TYPE_1)
 		rkey = mw->rkey;
 	fill(mem_a, 8192, 41);
@@ -483,8 +482,8 @@ static void test_srq(void)
 	for (i = 0; i < 3; i++) {
 		fill(mem_a, 512, 50 + i);
 		is(post_send_imm(&from, 0, i), 0, "SEND to it");
-		is(rc_wait(&pair.a, &wc, WAIT_MS), 0, "the send completes");
-		is(rc_wait(&pair.b, &wc, WAIT_MS), 0, "the receive completes");
+		is(rc_wait(&pair.a, &wc, RC_PATIENCE_MS), 0, "the send completes");
+		is(rc_wait(&pair.b, &wc, RC_PATIENCE_MS), 0, "the receive completes");
 		is(wc.wr_id, 100 + i, "in the order of posting");
 		ok(!memcmp(mem_a, mem_b + i * 4096, 512), "the data");
 	}
@@ -531,7 +530,7 @@ static int endless_traffic(void *arg)
 		for (n = 0; n < SIZE / CHUNK; n++) {
 			struct ibv_wc wc;
 
-			if (rc_wait(&p.a, &wc, WAIT_MS))
+			if (rc_wait(&p.a, &wc, RC_PATIENCE_MS))
 				return 4;
 		}
 		if (write(ready, "r", 1) != 1)
@@ -559,9 +558,9 @@ static void test_kill(void)
 		usleep(round * 7000);
 		kill(pid, SIGKILL);
 		close(ready[0]);
-		is(child_wait(pid, WAIT_MS), CHILD_SIGNAL(SIGKILL), "killed");
+		is(child_wait(pid, RC_PATIENCE_MS), CHILD_SIGNAL(SIGKILL), "killed");
 	}
-	is(mlx5sim_live_keys(LID), keys, "its keys are gone");
+	is(mlx5sim_live_keys_soon(LID, keys), keys, "its keys are gone");
 }
 
 int main(void)

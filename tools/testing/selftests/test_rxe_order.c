@@ -70,7 +70,7 @@ static int wait_write(struct rig *rig)
 {
 	struct ibv_wc wc;
 
-	return rc_wait(&rig->pair.a, &wc, 30000);
+	return rc_wait(&rig->pair.a, &wc, RC_PATIENCE_MS);
 }
 
 /* @wait: the completion of the data is polled before the flag is sent. */

@@ -29,7 +29,7 @@ static int wait_read(struct rig *rig)
 {
 	struct ibv_wc wc;
 
-	return rc_wait(&rig->pair.a, &wc, 30000);
+	return rc_wait(&rig->pair.a, &wc, RC_PATIENCE_MS);
 }
 
 static void register_all(struct rig *rig, struct dmabuf *buf, struct mr *mr)

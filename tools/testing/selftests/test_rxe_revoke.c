@@ -21,7 +21,7 @@ static int wait_for(struct rc_end *end)
 {
 	struct ibv_wc wc;
 
-	return rc_wait(end, &wc, 30000);
+	return rc_wait(end, &wc, RC_PATIENCE_MS);
 }
 
 static void reconnect(struct rig *rig)
