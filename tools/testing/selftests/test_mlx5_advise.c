@@ -20,7 +20,6 @@
 #define IOVA		0x8800000100ull
 #define OFFSET		0x100ull
 #define LENGTH		(SIZE - 2 * OFFSET)
-#define PATIENCE_MS	10000
 #define FENCE_MS	700
 #define BUSY_MS		8000
 #define LONG_MS		30000
@@ -134,8 +133,8 @@ static void test_advice(const struct advice *a)
 	is(mlx5_entries(&mr), 0, "%s: the buffer has moved", a->name);
 	if (fetches) {
 		is(advise_all(a, &mr), 0, "%s: of what has moved", a->name);
-		ok(mapped_within(buf, a->flags ? 0 : PATIENCE_MS), "%s: maps it", a->name);
-		for (int ms = 0; !a->flags && ms < PATIENCE_MS && !mlx5_entries(&mr); ms += 10)
+		ok(mapped_within(buf, a->flags ? 0 : RC_PATIENCE_MS), "%s: maps it", a->name);
+		for (int ms = 0; !a->flags && ms < RC_PATIENCE_MS && !mlx5_entries(&mr); ms += 10)
 			usleep(10000);
 		ok(leads_to_buffer(&mr, buf), "%s: the key leads there", a->name);
 		ok(write_without_fault(&mr, buf), "%s: a WRITE has no fault then", a->name);
@@ -342,24 +341,55 @@ static void test_exporter_fails(void)
 	done(buf, &mr, "revoked");
 }
 
-/* There is nothing to fetch where nothing can go: as of host memory that is pinned. */
+/* There is nothing to fetch where nothing can go. */
 static void test_pinned(const char *what, uint32_t flags)
 {
 	const struct dmabuf_opts opts = { .flags = flags };
-	struct ibv_sge host = { (uintptr_t)rig.host, 4096, rig.host_mr->lkey };
 	struct dmabuf *buf = rig_vram(SIZE, &opts);
-	struct mr mr;
+	struct ibv_sge ranges[2];
+	struct mr mr, first;
+	struct dmabuf *first_buf = buffer(&first, RIG_ACCESS);
 
 	is(rig_reg(&rig, dmabuf_fd(buf), OFFSET, LENGTH, IOVA, &mr), 0, "%s: register", what);
+	ranges[0] = (struct ibv_sge){ IOVA, 4096, first.lkey };
+	ranges[1] = (struct ibv_sge){ IOVA, 4096, mr.lkey };
 	for (size_t a = 0; a < ADVICES; a++) {
-		int want = advise(&advices[a], rig.pair.a.pd, &host, 1);
-
-		ok(want, "pinned host memory: %s: %s", advices[a].name, strerrorname_np(want));
-		is(advise_all(&advices[a], &mr), want, "%s: %s: the same", what,
-		   advices[a].name);
+		is(advise_all(&advices[a], &mr), EOPNOTSUPP, "%s: %s", what, advices[a].name);
+		is(advise(&advices[a], rig.pair.b.pd, ranges, 2), EOPNOTSUPP,
+		   "%s: %s: behind another one", what, advices[a].name);
 	}
 	ok(rig_works(&rig, &mr, IOVA, buf, OFFSET, LENGTH), "%s: the MR works", what);
+	done(first_buf, &first, what);
 	done(buf, &mr, what);
+}
+
+/* Of a key that is not that of a pinned dma-buf MR, the kernel says what it always did. */
+static void test_not_ours_to_answer(void)
+{
+	struct ibv_sge host = { (uintptr_t)rig.host, 4096, rig.host_mr->lkey };
+	const struct dmabuf_opts opts = { .flags = VRAMSIM_CREATE_STATIC };
+	struct dmabuf *buf = rig_vram(SIZE, &opts);
+	struct ibv_sge sge = { .addr = IOVA, .length = 4096 };
+	struct mr mr;
+
+	is(rig_reg(&rig, dmabuf_fd(buf), OFFSET, LENGTH, IOVA, &mr), 0, "others: register");
+	sge.lkey = mr.lkey;
+	for (size_t a = 0; a < ADVICES; a++) {
+		int want = advices[a].flags ? ENOENT : EINVAL;
+
+		is(advise(&advices[a], rig.pair.a.pd, &host, 1), want,
+		   "others: %s: pinned host memory", advices[a].name);
+		is(advise(&advices[a], rig.pair.a.pd, &sge, 1), want,
+		   "others: %s: another PD's", advices[a].name);
+		sge.lkey ^= 1;
+		is(advise(&advices[a], rig.pair.b.pd, &sge, 1), want,
+		   "others: %s: a key that is not there", advices[a].name);
+		sge.lkey ^= 1;
+	}
+	done(buf, &mr, "others");
+	for (size_t a = 0; a < ADVICES; a++)
+		is(advise(&advices[a], rig.pair.b.pd, &sge, 1), advices[a].flags ? ENOENT : EINVAL,
+		   "others: %s: a key that is gone", advices[a].name);
 }
 
 int main(void)
@@ -380,10 +410,12 @@ int main(void)
 	} else if (rig.traits.ours) {
 		test_pinned("pinned", 0);
 	}
-	if (rig.traits.ours)
+	if (rig.traits.ours) {
 		test_pinned("static", VRAMSIM_CREATE_STATIC);
-	else
+		test_not_ours_to_answer();
+	} else {
 		skip("static", "to the kernel's own code it is an MR that faults");
+	}
 	ok(counters_back(&start, LONG_MS + 5000), "all counters back to the start");
 	rig_down(&rig);
 	return tap_done();

@@ -74,11 +74,6 @@ static struct dma_resv *dmabuf_resv(const struct mlx5_ib_dmabuf *dmabuf)
 	return dmabuf->key.umem->dmabuf->resv;
 }
 
-static bool is_dynamic(const struct mlx5_ib_dmabuf *dmabuf)
-{
-	return dmabuf->key.umem->contract == IB_UMEM_DMABUF_DYNAMIC;
-}
-
 static void dmabuf_move_notify(struct dma_buf_attachment *attach)
 {
 	struct ib_umem_dmabuf *umem = attach->importer_priv;
@@ -192,8 +187,8 @@ static void dmabuf_destroy(struct mlx5_ib_dmabuf *dmabuf)
 	struct ib_umem_dmabuf *umem = dmabuf->key.umem;
 	struct mlx5_ib_mr *mr = dmabuf->key.mr;
 
-	if (is_dynamic(dmabuf)) {
-		mlx5_ib_dmabuf_key_hide(&dmabuf->key);
+	mlx5_ib_dmabuf_key_hide(&dmabuf->key);
+	if (mlx5_ib_dmabuf_key_follows(&dmabuf->key)) {
 		synchronize_srcu(&mr->dev->odp_srcu);
 		wait_event(mr->q_deferred_work,
 			   !atomic_read(&mr->num_deferred_work));
@@ -215,19 +210,16 @@ static int dmabuf_publish(struct mlx5_ib_dmabuf *dmabuf)
 	struct mlx5_ib_mr *mr = dmabuf->key.mr;
 
 	mr->dmabuf = dmabuf;
-	if (!is_dynamic(dmabuf)) {
+	if (mlx5_ib_dmabuf_key_follows(&dmabuf->key)) {
+		mr->odp_stats = (struct ib_odp_counters){};
+		init_waitqueue_head(&mr->q_deferred_work);
+		atomic_set(&mr->num_deferred_work, 0);
+		dmabuf->key.umem->private = dmabuf;
+	} else {
 		ib_umem_dmabuf_set_revoke_locked(dmabuf->key.umem,
 						 dmabuf_revoke, dmabuf);
-		return 0;
 	}
-
-	mr->odp_stats = (struct ib_odp_counters){};
-	init_waitqueue_head(&mr->q_deferred_work);
-	atomic_set(&mr->num_deferred_work, 0);
-	dmabuf->key.umem->private = dmabuf;
-	return xa_err(xa_store(&mr->dev->odp_mkeys,
-			       mlx5_base_mkey(mr->mmkey.key), &mr->mmkey,
-			       GFP_KERNEL));
+	return mlx5_ib_dmabuf_key_show(&dmabuf->key);
 }
 
 static struct ib_mr *mlx5_ib_reg_dmabuf_mr(struct ib_pd *pd, u64 offset,
@@ -442,6 +434,30 @@ int mlx5_ib_dmabuf_fault(struct mlx5_ib_mr *mr, u64 io_virt, size_t bcnt,
 bool mlx5_ib_dmabuf_writable(const struct mlx5_ib_mr *mr)
 {
 	return mr->dmabuf->key.umem->umem.writable;
+}
+
+/**
+ * mlx5_ib_dmabuf_prefetch_error - why is there nothing to prefetch?
+ * @pd: protection domain of the prefetch
+ * @lkey: a key that page faults do not know, or that does not allow it
+ * @err: the answer, unless @lkey is that of a pinned MR on a dma-buf
+ *
+ * Context: any.
+ * Return: -EOPNOTSUPP for a pinned MR on a dma-buf, else @err.
+ */
+int mlx5_ib_dmabuf_prefetch_error(struct ib_pd *pd, u32 lkey, int err)
+{
+	struct xarray *pinned = &to_mdev(pd->device)->dmabuf_pinned;
+	const struct mlx5_core_mkey *mmkey;
+
+	/* An MR leaves the index, under this lock, before it goes. */
+	xa_lock(pinned);
+	mmkey = xa_load(pinned, mlx5_base_mkey(lkey));
+	if (mmkey && mmkey->key == lkey &&
+	    container_of(mmkey, struct mlx5_ib_mr, mmkey)->ibmr.pd == pd)
+		err = -EOPNOTSUPP;
+	xa_unlock(pinned);
+	return err;
 }
 
 static const char *const mode_names[] = {

@@ -16,6 +16,7 @@ int mlx5_ib_dmabuf_rereg_mr(struct mlx5_ib_mr *mr, int flags, int access,
 int mlx5_ib_dmabuf_fault(struct mlx5_ib_mr *mr, u64 io_virt, size_t bcnt,
 			 u32 *bytes_mapped, bool map);
 bool mlx5_ib_dmabuf_writable(const struct mlx5_ib_mr *mr);
+int mlx5_ib_dmabuf_prefetch_error(struct ib_pd *pd, u32 lkey, int err);
 int mlx5_ib_dmabuf_fill_res(struct sk_buff *msg, struct mlx5_ib_mr *mr);
 #else
 static const struct uapi_definition mlx5_ib_dmabuf_defs[] __maybe_unused = {
@@ -46,6 +47,12 @@ static inline int mlx5_ib_dmabuf_fault(struct mlx5_ib_mr *mr, u64 io_virt,
 static inline bool mlx5_ib_dmabuf_writable(const struct mlx5_ib_mr *mr)
 {
 	return false;
+}
+
+static inline int mlx5_ib_dmabuf_prefetch_error(struct ib_pd *pd, u32 lkey,
+						int err)
+{
+	return err;
 }
 
 static inline int mlx5_ib_dmabuf_fill_res(struct sk_buff *msg,

@@ -503,8 +503,29 @@ void mlx5_ib_dmabuf_key_zap(struct mlx5_ib_dmabuf_key *key)
 	key->loaded = false;
 }
 
+static struct xarray *key_index(const struct mlx5_ib_dmabuf_key *key)
+{
+	return mlx5_ib_dmabuf_key_follows(key) ? &key_dev(key)->odp_mkeys :
+						 &key_dev(key)->dmabuf_pinned;
+}
+
 /**
- * mlx5_ib_dmabuf_key_hide - keep new page faults from finding a key
+ * mlx5_ib_dmabuf_key_show - let page faults and prefetches find a key
+ * @key: a key; of one that is pinned, prefetches learn just that
+ *
+ * Context: sleeps.
+ * Return: 0 or -ENOMEM.
+ */
+int mlx5_ib_dmabuf_key_show(struct mlx5_ib_dmabuf_key *key)
+{
+	struct mlx5_core_mkey *mmkey = &key->mr->mmkey;
+
+	return xa_err(xa_store(key_index(key), mlx5_base_mkey(mmkey->key),
+			       mmkey, GFP_KERNEL));
+}
+
+/**
+ * mlx5_ib_dmabuf_key_hide - keep new page faults and prefetches from finding it
  * @key: a key, hidden or not: its index may have a new owner already
  *
  * Context: any.
@@ -513,8 +534,7 @@ void mlx5_ib_dmabuf_key_hide(struct mlx5_ib_dmabuf_key *key)
 {
 	struct mlx5_core_mkey *mmkey = &key->mr->mmkey;
 
-	xa_cmpxchg(&key_dev(key)->odp_mkeys, mlx5_base_mkey(mmkey->key), mmkey,
-		   NULL, 0);
+	xa_cmpxchg(key_index(key), mlx5_base_mkey(mmkey->key), mmkey, NULL, 0);
 }
 
 /* Without UMRs the last resort is to make the device forget the key. */
@@ -641,6 +661,7 @@ void mlx5_ib_dmabuf_cleanup(struct mlx5_ib_dev *dev)
 {
 	struct mlx5_ib_dmabuf_zeros *zeros = dev->dmabuf_zeros;
 
+	WARN_ON(!xa_empty(&dev->dmabuf_pinned));
 	if (!zeros)
 		return;
 	dma_free_coherent(dev->ib_dev.dev.parent, zeros->size, zeros->virt,
@@ -755,7 +776,7 @@ int mlx5_ib_dmabuf_key_create(struct mlx5_ib_dmabuf_key *key, struct ib_pd *pd,
 	key->entries = mlx5_ib_dmabuf_num_entries(iova, length,
 						  key->page_shift);
 	key->capacity = key->entries;
-	if (key->umem->contract == IB_UMEM_DMABUF_DYNAMIC) {
+	if (mlx5_ib_dmabuf_key_follows(key)) {
 		key->capacity = max(key->entries,
 				    follow_capacity(iova, length));
 		err = zeros_get(dev);
@@ -764,7 +785,7 @@ int mlx5_ib_dmabuf_key_create(struct mlx5_ib_dmabuf_key *key, struct ib_pd *pd,
 	}
 
 	with_umr = can_write(dev, key->capacity);
-	if (!with_umr && key->umem->contract == IB_UMEM_DMABUF_DYNAMIC)
+	if (!with_umr && mlx5_ib_dmabuf_key_follows(key))
 		return -E2BIG;
 	mr = ERR_PTR(-EOPNOTSUPP);
 	if (with_umr)

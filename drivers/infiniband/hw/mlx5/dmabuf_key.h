@@ -50,6 +50,12 @@ struct mlx5_ib_dmabuf_key {
 	bool loaded;
 };
 
+static inline bool
+mlx5_ib_dmabuf_key_follows(const struct mlx5_ib_dmabuf_key *key)
+{
+	return key->umem->contract == IB_UMEM_DMABUF_DYNAMIC;
+}
+
 bool mlx5_ib_dmabuf_key_can_stop(struct mlx5_ib_dev *dev);
 bool mlx5_ib_dmabuf_key_can_follow(struct mlx5_ib_dev *dev, u64 iova,
 				   u64 length, int access);
@@ -57,6 +63,7 @@ bool mlx5_ib_dmabuf_key_can_follow(struct mlx5_ib_dev *dev, u64 iova,
 int mlx5_ib_dmabuf_key_create(struct mlx5_ib_dmabuf_key *key, struct ib_pd *pd,
 			      u64 iova, int access);
 int mlx5_ib_dmabuf_key_load(struct mlx5_ib_dmabuf_key *key);
+int mlx5_ib_dmabuf_key_show(struct mlx5_ib_dmabuf_key *key);
 void mlx5_ib_dmabuf_key_hide(struct mlx5_ib_dmabuf_key *key);
 void mlx5_ib_dmabuf_key_zap(struct mlx5_ib_dmabuf_key *key);
 void mlx5_ib_dmabuf_key_kill(struct mlx5_ib_dmabuf_key *key);
