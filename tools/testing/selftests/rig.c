@@ -26,7 +26,6 @@ static struct rig_traits traits_of(struct ibv_context *ctx)
 {
 	struct ibv_device_attr_ex attr = { 0 };
 	struct rig_traits traits = { .name = ibv_get_device_name(ctx->device) };
-	bool faults;
 
 	traits.by_cpu = strncmp(traits.name, "mlx5", 4);
 	traits.ours = traits.by_cpu || mlx5_is_ours();
@@ -36,10 +35,10 @@ static struct rig_traits traits_of(struct ibv_context *ctx)
 	if (ibv_query_device_ex(ctx, NULL, &attr))
 		bail("ibv_query_device_ex: %s", strerror(errno));
 	traits.core_pins = !mlx5_follows_moves();
-	faults = attr.odp_caps.general_caps & IBV_ODP_SUPPORT;
-	traits.follows = faults && !traits.core_pins;
+	traits.faults = attr.odp_caps.general_caps & IBV_ODP_SUPPORT;
+	traits.follows = traits.faults && !traits.core_pins;
 	/* To the kernel's own code, an MR follows moves even where there are none. */
-	traits.advises = faults && (traits.follows || !traits.ours);
+	traits.advises = traits.faults && (traits.follows || !traits.ours);
 	return traits;
 }
 

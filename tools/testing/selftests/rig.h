@@ -31,6 +31,7 @@
  * @by_cpu: a device of software: it copies by vmap() and has no use for DMA
  * @follows: it follows a buffer that moves by page faults, and pins only a static one
  * @core_pins: the dma-buf core pins what is mapped, beside what the driver pins
+ * @faults: on-demand paging
  * @advises: ibv_advise_mr() fetches the pages of a dma-buf MR
  * @reregs: it can change an MR's rights and PD
  * @name: in messages
@@ -40,6 +41,7 @@ struct rig_traits {
 	bool by_cpu;
 	bool follows;
 	bool core_pins;
+	bool faults;
 	bool advises;
 	bool reregs;
 	const char *name;
