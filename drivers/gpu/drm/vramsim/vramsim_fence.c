@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fences that signal after a given time, and on the way do what a GPU's copy
- * engine does: the data of a moved buffer arrives at its new place just before
- * the fence signals, and not earlier. Whoever does not wait reads old bytes.
+ * Fences that signal after a given time, never before it, and on the way do
+ * what a GPU's copy engine does: the data of a moved buffer arrives at its new
+ * place just before the fence signals, and not earlier. Whoever does not wait
+ * reads old bytes.
  *
  * The work takes no reservation lock, so a waiter may hold it. Until it has
  * run, nobody may move the buffer again or take its memory: they wait for the
@@ -11,6 +12,7 @@
 
 #include <linux/dma-fence.h>
 #include <linux/dma-resv.h>
+#include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
@@ -26,6 +28,7 @@
  * @lock: the fence's lock
  * @work: runs when the time is over
  * @ms: the time
+ * @due: when it is over
  * @bo: buffer that the fence is on, with a reference until the work has run
  * @from: where the data comes from, NULL if there is nothing to copy
  * @link: in vramsim_device.fences, until the work runs
@@ -35,6 +38,7 @@ struct vramsim_fence {
 	spinlock_t lock; /* for the dma_fence core */
 	struct delayed_work work;
 	u32 ms;
+	ktime_t due;
 	struct vramsim_bo *bo;
 	struct vramsim_mem *from;
 	struct list_head link;
@@ -72,6 +76,17 @@ static const struct dma_fence_ops vramsim_fence_ops = {
 	.release = vramsim_fence_release,
 };
 
+/* At jiffies that lag behind, as on a busy virtual CPU, the work runs too early. */
+static void vramsim_fence_queue(struct vramsim_fence *fence)
+{
+	ktime_t now = ktime_get();
+	unsigned long delay = 0;
+
+	if (ktime_before(now, fence->due))
+		delay = msecs_to_jiffies(ktime_ms_delta(fence->due, now) + 1);
+	queue_delayed_work(vramsim_wq, &fence->work, delay);
+}
+
 static void vramsim_fence_work(struct work_struct *work)
 {
 	struct vramsim_fence *fence = container_of(to_delayed_work(work),
@@ -81,6 +96,11 @@ static void vramsim_fence_work(struct work_struct *work)
 	int ret;
 
 	spin_lock(&vdev->fence_lock);
+	if (ktime_before(ktime_get(), fence->due)) {
+		vramsim_fence_queue(fence);
+		spin_unlock(&vdev->fence_lock);
+		return;
+	}
 	list_del(&fence->link);
 	spin_unlock(&vdev->fence_lock);
 
@@ -146,7 +166,6 @@ void vramsim_fence_start(struct vramsim_fence *fence, struct vramsim_mem *from)
 {
 	struct vramsim_bo *bo = fence->bo;
 	struct vramsim_device *vdev = vramsim_bo_device(bo);
-	u32 ms;
 
 	drm_gem_object_get(&bo->base);
 	drm_dev_get(&vdev->drm);
@@ -155,9 +174,11 @@ void vramsim_fence_start(struct vramsim_fence *fence, struct vramsim_mem *from)
 
 	spin_lock(&vdev->fence_lock);
 	/* A command may have begun before the unplug that lets the fences expire. */
-	ms = drm_dev_is_unplugged(&vdev->drm) ? 0 : fence->ms;
+	fence->due = ktime_get();
+	if (!drm_dev_is_unplugged(&vdev->drm))
+		fence->due = ktime_add_ms(fence->due, fence->ms);
 	list_add_tail(&fence->link, &vdev->fences);
-	queue_delayed_work(vramsim_wq, &fence->work, msecs_to_jiffies(ms));
+	vramsim_fence_queue(fence);
 	spin_unlock(&vdev->fence_lock);
 }
 
@@ -170,10 +191,12 @@ void vramsim_fence_expire_all(struct vramsim_device *vdev)
 	struct vramsim_fence *fence;
 
 	spin_lock(&vdev->fence_lock);
-	list_for_each_entry(fence, &vdev->fences, link)
+	list_for_each_entry(fence, &vdev->fences, link) {
+		fence->due = ktime_get();
 		/* One that runs already must not be queued a second time. */
 		if (cancel_delayed_work(&fence->work))
-			queue_delayed_work(vramsim_wq, &fence->work, 0);
+			vramsim_fence_queue(fence);
+	}
 	spin_unlock(&vdev->fence_lock);
 	flush_workqueue(vramsim_wq);
 }
