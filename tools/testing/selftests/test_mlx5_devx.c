@@ -135,13 +135,16 @@ static uint64_t get(const uint8_t *answer, unsigned int field)
 	return value;
 }
 
+#define ALL_ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
 /* @pages: the sizes of pages that the umem may have in the adapter */
-static struct mlx5dv_devx_umem *umem_reg(int fd, uint64_t offset, uint64_t length, uint64_t pages)
+static struct mlx5dv_devx_umem *umem_reg_for(uint32_t access, int fd, uint64_t offset,
+					     uint64_t length, uint64_t pages)
 {
 	struct mlx5dv_devx_umem_in in = {
 		.addr = (void *)(uintptr_t)offset,
 		.size = length,
-		.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+		.access = access,
 		.pgsz_bitmap = pages,
 		.comp_mask = MLX5DV_UMEM_MASK_DMABUF,
 		.dmabuf_fd = fd,
@@ -149,6 +152,11 @@ static struct mlx5dv_devx_umem *umem_reg(int fd, uint64_t offset, uint64_t lengt
 
 	errno = 0;
 	return mlx5dv_devx_umem_reg_ex(rig.ctx, &in);
+}
+
+static struct mlx5dv_devx_umem *umem_reg(int fd, uint64_t offset, uint64_t length, uint64_t pages)
+{
+	return umem_reg_for(ALL_ACCESS, fd, offset, length, pages);
 }
 
 static struct mlx5dv_devx_umem *must_reg(struct dmabuf *buf, uint64_t offset, uint64_t length)
@@ -303,15 +311,13 @@ static void take(struct connection *c, uint64_t at, void *to, size_t length)
 		bail("exporter: %s", strerror(errno));
 }
 
-static void make_cq(struct connection *c)
+static void cq_command(const struct connection *c, uint8_t in[IN_BYTES])
 {
-	uint8_t in[IN_BYTES] = { 0 }, invalid = CQE_INVALID;
 	uint32_t eqn;
 
 	if (mlx5dv_devx_query_eqn(rig.ctx, 0, &eqn))
 		bail("number of an EQ: %s", strerror(errno));
-	for (unsigned int i = 0; i < 1u << LOG_CQES; i++)
-		put(c, AT_CQ + i * CQE_BYTES + CQE_OWN, &invalid, 1);
+	memset(in, 0, IN_BYTES);
 	set(in, OPCODE, CREATE_CQ);
 	set(in, CQC_LOG_SIZE, LOG_CQES);
 	set(in, CQC_UAR, c->uar->page_id);
@@ -320,6 +326,15 @@ static void make_cq(struct connection *c)
 	set(in, CQC_DBR, AT_CQ_DBR);
 	set(in, CQ_UMEM_OFFSET, AT_CQ);
 	set(in, CQ_UMEM, c->umem->umem_id);
+}
+
+static void make_cq(struct connection *c)
+{
+	uint8_t in[IN_BYTES], invalid = CQE_INVALID;
+
+	for (unsigned int i = 0; i < 1u << LOG_CQES; i++)
+		put(c, AT_CQ + i * CQE_BYTES + CQE_OWN, &invalid, 1);
+	cq_command(c, in);
 	c->cq = create("CQ", in, &c->cqn);
 }
 
@@ -506,6 +521,37 @@ static void test_refused(void)
 	dmabuf_free(buf);
 }
 
+/* Registered without LOCAL_WRITE, it is not for what the adapter writes. */
+static void test_read_only(void)
+{
+	struct connection c = { .buf = scattered() };
+	uint8_t in[IN_BYTES], out[OUT_BYTES] = { 0 };
+	int error;
+
+	c.umem = umem_reg_for(IBV_ACCESS_REMOTE_READ, dmabuf_fd(c.buf), 0, SIZE, PAGE);
+	c.uar = mlx5dv_devx_alloc_uar(rig.ctx, MLX5DV_UAR_ALLOC_TYPE_NC);
+	if (!c.umem || !c.uar)
+		bail("umem to read: %s", strerror(errno));
+	cq_command(&c, in);
+	errno = 0;
+	c.cq = mlx5dv_devx_obj_create(rig.ctx, in, sizeof(in), out, sizeof(out));
+	error = errno;
+	diag("%s", strerror(error));
+	/* Newer kernels leave it to the answer to say what was wrong. */
+	ok(!c.cq && (error == EINVAL || error == EREMOTEIO), "read only: no CQ there");
+	if (c.cq)
+		mlx5dv_devx_obj_destroy(c.cq);
+	is(mlx5dv_devx_umem_dereg(c.umem), 0, "read only: deregister");
+	c.umem = must_reg(c.buf, 0, SIZE);
+	make_cq(&c);
+	ok(c.cq, "read only: in a umem to write, a CQ");
+	is(mlx5dv_devx_obj_destroy(c.cq), 0, "read only: destroy the CQ");
+	is(mlx5dv_devx_umem_dereg(c.umem), 0, "read only: deregister the one to write");
+	mlx5dv_devx_free_uar(c.uar);
+	is(sim_gem(c.buf).pinned, 0, "read only: no longer pinned");
+	dmabuf_free(c.buf);
+}
+
 /* Each step fails once: told, and undone. */
 static void test_steps(void)
 {
@@ -597,6 +643,7 @@ int main(void)
 	test_queues();
 	test_revoke();
 	test_refused();
+	test_read_only();
 	test_steps();
 	test_static();
 	test_kill();

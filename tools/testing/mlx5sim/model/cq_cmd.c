@@ -73,6 +73,9 @@ enum cmd_status cmd_create_cq(struct mlx5sim *m, struct cmd *c)
 	    !umem_of_context(m, ifc_get(cqc, cqc, dbr_umem_valid),
 		       ifc_load(cqc, CQC_DBR_UMEM_ID, 32), &dbr_umem))
 		return CMD_BAD_RESOURCE;
+	/* The user's error: completions are written, the doorbell record is not */
+	if (umem && !umem_writable(umem))
+		return CMD_BAD_PARAM;
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return CMD_NO_RESOURCE;

@@ -80,6 +80,8 @@ struct umem {
 
 /* Bus address of byte @off, 0 if beyond the end */
 u64 umem_addr(const struct umem *umem, u64 off);
+/* May the device write to all of it? */
+bool umem_writable(const struct umem *umem);
 
 struct eq {
 	struct object obj;

@@ -17,6 +17,14 @@ u64 umem_addr(const struct umem *umem, u64 off)
 	       (at & (BIT_ULL(umem->log_page) - 1));
 }
 
+bool umem_writable(const struct umem *umem)
+{
+	for (u64 i = 0; i < umem->count; i++)
+		if (!(umem->mtt[i] & MTT_WRITE))
+			return false;
+	return true;
+}
+
 bool umem_of_context(struct mlx5sim *m, bool valid, u32 id, struct umem **umem)
 {
 	*umem = valid ? object_get(m, &m->umems, id) : NULL;

@@ -296,7 +296,7 @@ static void devx(void)
 	};
 	struct fqp *qa, *qb;
 	u64 buf;
-	u32 uid, umem, mr;
+	u32 uid, umem, to_read, cqn, mr;
 
 	setup();
 	ifc_set(create_uctx_in, uctx, opcode, MLX5_CMD_OP_CREATE_UCTX);
@@ -325,6 +325,24 @@ static void devx(void)
 	ifc_set(cqc, cqc, dbr_addr, 3 * PAGE);
 	ok(!dev_cmd(d, ctx, sizeof(ctx), out, sizeof(out)),
 	   "CQ and its doorbell record in the UMEM");
+	cqn = ifc_get(create_cq_out, out, cqn);
+
+	/* One page that the device may only read */
+	put_be64(ifc_at(create_umem_in, in, umem.mtt) + 8 * 3,
+		 (buf + 3 * PAGE) | 1);
+	ok(!dev_cmd(d, in, sizeof(in), out, sizeof(out)), "UMEM to read");
+	to_read = ifc_get(create_umem_out, out, umem_id);
+	put_be32(cqc + 72, to_read);
+	ok(dev_cmd(d, ctx, sizeof(ctx), out, sizeof(out)) == 3,
+	   "no CQ in a UMEM to read");
+	put_be32(cqc + 72, umem);
+	put_be32(cqc + 0x1a0 / 8, to_read);
+	ok(!dev_cmd(d, ctx, sizeof(ctx), out, sizeof(out)),
+	   "but its doorbell record");
+	dev_simple(d, MLX5_CMD_OP_DESTROY_CQ, 0,
+		   ifc_get(create_cq_out, out, cqn), out, sizeof(out));
+	ok(!dev_simple(d, MLX5_CMD_OP_DESTROY_UMEM, 0, to_read, out,
+		       sizeof(out)), "UMEM to read destroyed");
 
 	arg.umem = umem;
 	mr = mkey_make(d, &arg);
@@ -335,8 +353,7 @@ static void devx(void)
 	ok(cqe_opcode(wait_cqe(qa->scq, 1000)) == CQE_REQ &&
 	   !memcmp(mem(buf), mem(at), 2 * PAGE), "WRITE through it");
 	mkey_remove(d, mr);
-	dev_simple(d, MLX5_CMD_OP_DESTROY_CQ, 0,
-		   ifc_get(create_cq_out, out, cqn), out, sizeof(out));
+	dev_simple(d, MLX5_CMD_OP_DESTROY_CQ, 0, cqn, out, sizeof(out));
 	ok(!dev_simple(d, MLX5_CMD_OP_DESTROY_UMEM, 0, umem, out, sizeof(out)),
 	   "UMEM destroyed when nothing uses it");
 	memset(uctx, 0, 16);
