@@ -81,7 +81,9 @@ static void check_attributes(struct rig *rig)
 		check_entries(rig, &mr, buf, line, sizeof(line));
 	if (sim_revoke(buf))
 		bail("revoke");
-	restrack_show(line, sizeof(line));
+	/* Who follows a buffer learns of it when it next looks for its pages. */
+	ok(rig_write(rig, &mr, 0, &byte, 1) > 0, "a WRITE fails after a revoke");
+	show(line, sizeof(line));
 	ok(restrack_says(line, "dmabuf_state", "revoked"), "a revoke is shown");
 	mr_dereg(&mr);
 	restrack_show(line, sizeof(line));
