@@ -3,17 +3,13 @@
  * The first, the second, ... allocation or copy from user space inside a
  * registration fails, until there is none left to fail: each time the errno of
  * that failure comes out and all earlier steps are undone.  The same for
- * deregistration and rereg, which may fail only as long as the MR is whole.  And page
- * faults that find no memory come again, and end well.
+ * deregistration and rereg, which may fail only as long as the MR is whole.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "fail_nth.h"
+#include "fault_attr.h"
 #include "rig.h"
 #include "sim.h"
 #include "tap.h"
@@ -23,44 +19,21 @@
 #define NTH_MAX	5000
 #define FATAL	10
 #define SWEEPS_MAX	20
-#define FAULTS		40
 
 static struct rig rig;
 
 /* Sleeping allocations fail, too, and nobody prints a stack for each. */
-static const struct {
-	const char *path;
-	const char *value;
-} settings[] = {
-	{ "failslab/ignore-gfp-wait", "N" },
-	{ "failslab/verbose", "0" },
-	{ "fail_page_alloc/ignore-gfp-wait", "N" },
-	{ "fail_page_alloc/ignore-gfp-highmem", "N" },
-	{ "fail_page_alloc/min-order", "0" },
-	{ "fail_page_alloc/verbose", "0" },
-	{ "fail_usercopy/verbose", "0" },
+static struct fault_attr settings[] = {
+	{ .path = "failslab/ignore-gfp-wait", .value = "N" },
+	{ .path = "failslab/verbose", .value = "0" },
+	{ .path = "fail_page_alloc/ignore-gfp-wait", .value = "N" },
+	{ .path = "fail_page_alloc/ignore-gfp-highmem", .value = "N" },
+	{ .path = "fail_page_alloc/min-order", .value = "0" },
+	{ .path = "fail_page_alloc/verbose", .value = "0" },
+	{ .path = "fail_usercopy/verbose", .value = "0" },
 };
 
 #define SETTINGS	(sizeof(settings) / sizeof(*settings))
-static char saved[SETTINGS][32];
-
-static bool exchange(size_t i, const char *value, char *old)
-{
-	char path[128];
-	FILE *f;
-	bool good;
-
-	snprintf(path, sizeof(path), "/sys/kernel/debug/%s", settings[i].path);
-	f = fopen(path, "r");
-	good = f && (!old || fgets(old, sizeof(saved[i]), f));
-	if (f)
-		fclose(f);
-	f = good ? fopen(path, "w") : NULL;
-	if (!f)
-		return false;
-	fputs(value, f);
-	return !fclose(f);
-}
 
 static bool expected(int err)
 {
@@ -157,30 +130,33 @@ static void test_deregister(struct dmabuf *buf, const char *name)
 	is(wrong, 0, "%s: what cannot be deregistered is whole, and can be later", name);
 }
 
-/* A rereg that fails has changed nothing. */
+/*
+ * A rereg that fails has changed nothing, but if it was the copy of the answer that
+ * failed: all is done then.
+ */
 static void test_rereg(struct dmabuf *buf, const char *name)
 {
-	int refused = 0, wrong = 0, nth;
+	int refused = 0, late = 0, wrong = 0, nth;
 	struct mr mr;
 
 	if (rig_reg(&rig, dmabuf_fd(buf), 0, SIZE, IOVA, &mr))
 		bail("cannot register");
 	for (nth = 1; nth < NTH_MAX; nth++) {
-		int err, want = IBV_WC_REM_ACCESS_ERR;
-		bool hit;
+		int err, status;
+		bool hit, changed;
 
 		fail_nth_arm(nth);
 		err = mr_rereg(&mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, 0, 0,
 			       IBV_ACCESS_LOCAL_WRITE);
 		hit = fail_nth_fired();
-		if (err) {
-			refused++;
-			want = IBV_WC_SUCCESS;
-		}
-		if ((err && (!hit || !expected(err))) ||
-		    rig_write(&rig, &mr, IOVA, "x", 1) != want ||
-		    (!err && mr_rereg(&mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, 0, 0,
-				      RIG_ACCESS))) {
+		status = rig_write(&rig, &mr, IOVA, "x", 1);
+		changed = status == IBV_WC_REM_ACCESS_ERR;
+		refused += !!err;
+		late += err && changed;
+		if ((err && (!hit || !expected(err))) || (!changed && (status || !err)) ||
+		    (changed && err == ENOMEM) ||
+		    (changed && mr_rereg(&mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, 0, 0,
+					 RIG_ACCESS))) {
 			diag("  failure %d: errno %d", nth, err);
 			wrong++;
 		}
@@ -189,77 +165,7 @@ static void test_rereg(struct dmabuf *buf, const char *name)
 	}
 	diag("%s: rereg: %d failures, %d made it fail", name, nth - 1, refused);
 	ok(nth < NTH_MAX && nth > 1, "%s: each allocation of a rereg has failed once", name);
-	is(wrong, 0, "%s: rights change or they do not", name);
-	is(mr_dereg(&mr), 0, "%s: deregister", name);
-}
-
-static void fail_everywhere(bool on)
-{
-	static const char *const paths[] = {
-		"/sys/kernel/debug/failslab/probability",
-		"/sys/kernel/debug/fail_page_alloc/probability",
-		"/sys/kernel/debug/failslab/times",
-		"/sys/kernel/debug/fail_page_alloc/times",
-	};
-	static int fds[4];
-
-	/* Open beforehand: to open them is to allocate. */
-	for (int i = 0; i < 4; i++)
-		if (!fds[i])
-			fds[i] = open(paths[i], O_WRONLY | O_CLOEXEC);
-	for (int i = on ? 3 : 0; on ? i >= 0 : i < 4; i += on ? -1 : 1) {
-		const char *value = i < 2 ? on ? "30" : "0" : on ? "-1" : "1";
-
-		for (int tries = 0; pwrite(fds[i], value, strlen(value), 0) < 0; tries++)
-			if (tries == 1000)
-				bail("%s: %s", paths[i], strerror(errno));
-	}
-}
-
-/*
- * The page fault of a WRITE is served by a kernel thread, so that allocations have to
- * fail for all; the WRITE itself needs none of this process.
- */
-static void test_fault(struct dmabuf *buf, const char *name)
-{
-	static uint8_t sent[4096], seen[4096];
-	struct ibv_sge sge = { (uintptr_t)rig.host, sizeof(sent), rig.host_mr->lkey };
-	int failed = 0, differs = 0;
-	uint64_t state = 31;
-	struct mr mr;
-
-	if (rig_reg(&rig, dmabuf_fd(buf), 0, SIZE, IOVA, &mr))
-		bail("cannot register");
-	fail_everywhere(false);
-	for (int round = 0; round < FAULTS; round++) {
-		uint64_t deadline = now_ms() + 30000;
-		struct ibv_wc wc;
-		int got = 0;
-
-		for (size_t i = 0; i < sizeof(sent); i++)
-			sent[i] = random_next(&state);
-		memcpy(rig.host, sent, sizeof(sent));
-		if (sim_move(buf, VRAMSIM_PLACEMENT_VRAM, VRAMSIM_MOVE_SHUFFLE, 0))
-			bail("cannot move");
-		fail_everywhere(true);
-		if (rc_post(&rig.pair.a, IBV_WR_RDMA_WRITE, &sge, IOVA, mr.rkey))
-			bail("%s: %s", rc_failed_call(), strerror(errno));
-		while (!got && now_ms() < deadline)
-			got = ibv_poll_cq(rig.pair.a.cq, 1, &wc);
-		fail_everywhere(false);
-		if (got != 1 || wc.status) {
-			diag("  fault %d: %s", round, got == 1 ? ibv_wc_status_str(wc.status) :
-			     "no completion");
-			failed++;
-			if (rc_pair_reconnect(&rig.pair))
-				bail("%s: %s", rc_failed_call(), strerror(errno));
-		} else if (dmabuf_read(buf, 0, seen, sizeof(seen)) ||
-			   memcmp(sent, seen, sizeof(sent))) {
-			differs++;
-		}
-	}
-	is(failed, 0, "%s: %d page faults without memory: none fails", name, FAULTS);
-	is(differs, 0, "%s: and the data is right", name);
+	ok(!wrong && late <= 1, "%s: rights change or they do not", name);
 	is(mr_dereg(&mr), 0, "%s: deregister", name);
 }
 
@@ -288,27 +194,19 @@ int main(void)
 		tap_skip_all("this kernel has no fault injection");
 	rig_up(&rig);
 	counters_get(&start);
-	for (size_t i = 0; i < SETTINGS; i++)
-		if (!exchange(i, settings[i].value, saved[i]))
-			bail("cannot set %s", settings[i].path);
-
-	if (rig.traits.follows) {
-		struct dmabuf *buf = rig_vram(SIZE, NULL);
-
-		test_fault(buf, "VRAM");
-		dmabuf_free(buf);
-	}
+	fault_attrs_set(settings, SETTINGS);
 	test_kind(rig_vram(SIZE, NULL), "VRAM");
 	test_kind(rig_vram(SIZE, &in_system), "system memory");
 	test_kind(rig_vram(SIZE, &fixed), "static exporter");
-	vgem = rig_vgem(SIZE);
+	vgem = rig.traits.by_cpu ? rig_vgem(SIZE) : NULL;
 	if (vgem)
 		test_kind(vgem, "vgem");
-	else
+	else if (rig.traits.by_cpu)
 		skip("vgem", "no vgem in this kernel");
+	else
+		skip("vgem", "DRM of 5.10 maps the table that it got no memory for");
 
-	for (size_t i = 0; i < SETTINGS; i++)
-		exchange(i, saved[i], NULL);
+	fault_attrs_restore(settings, SETTINGS);
 	ok(counters_back(&start, 1000), "all counters back to the start");
 	rig_down(&rig);
 	return tap_done();

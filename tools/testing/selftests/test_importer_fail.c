@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fail_nth.h"
+#include "fault_attr.h"
 #include "importer.h"
 #include "policy.h"
 #include "rig.h"
@@ -256,18 +257,9 @@ static void administrator(uint32_t contract, bool pins)
 
 /*
  * Allocations that the kernel makes for this thread fail one after the other,
- * the exporter's and dma-buf's own among them.
+ * the exporter's and dma-buf's own among them, also those that may sleep.
  */
-static bool fail_allocations(void)
-{
-	static const char path[] = "/sys/kernel/debug/failslab/ignore-gfp-wait";
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool there = fd >= 0 && write(fd, "N", 1) == 1;
-
-	if (fd >= 0)
-		close(fd);
-	return there;
-}
+static struct fault_attr sleepers = { .path = "failslab/ignore-gfp-wait", .value = "N" };
 
 #define ALLOCATIONS_MAX	200
 #define FATAL_MIN	3	/* the import, its attachment, its table */
@@ -400,11 +392,13 @@ int main(void)
 	}
 	ok(counters_back(&start, 0), "counters are back");
 
-	if (fail_allocations()) {
+	if (fail_nth_there()) {
+		fault_attrs_set(&sleepers, 1);
 		for (uint32_t contract = 0; contract < IMP_CONTRACTS; contract++) {
 			each_allocation(contract, NULL, "VRAM");
 			each_allocation(contract, &system, "system memory");
 		}
+		fault_attrs_restore(&sleepers, 1);
 		ok(counters_back(&start, 0), "counters are back");
 	} else {
 		skip("each allocation fails", "this kernel has no failslab");
