@@ -141,44 +141,53 @@ bool mlx5_ib_dmabuf_key_can_follow(struct mlx5_ib_dev *dev, u64 iova,
 	       mlx5_ib_can_reconfig_with_umr(dev, 0, access);
 }
 
-/* Walks the entries of a table in order. */
+/*
+ * Walks the entries of a table in order.  A page that fits has no gap inside, so
+ * that it is where its first byte is, in whichever segments the others are.
+ */
 struct xlt_walk {
-	const struct ib_umem_dmabuf *umem;
 	unsigned int page_shift;
-	u64 offset;		/* of the window in its first page */
-	struct ib_umem_dmabuf_run run;
-	u64 index;		/* of the next entry */
-	u64 run_end;		/* first entry that is not of this run */
-	u64 addr;		/* what the next entry says */
+	struct scatterlist *sg;	/* the next segment */
+	s64 known;		/* bytes of it that earlier entries lead to */
+	u64 left;		/* entries of earlier segments, still to come */
+	u64 addr;		/* what the next one of these says */
 };
 
-static void xlt_walk_next_run(struct xlt_walk *walk)
+static void xlt_walk_next_segment(struct xlt_walk *walk)
 {
-	u64 page_size = BIT_ULL(walk->page_shift);
-	u64 pos;
+	u64 page_mask = BIT_ULL(walk->page_shift) - 1;
+	s64 rest = sg_dma_len(walk->sg) - walk->known;
 
-	if (!ib_umem_dmabuf_next_run(walk->umem, &walk->run))
-		return;
-	pos = walk->offset + walk->run.pos;
-	walk->index = pos >> walk->page_shift;
-	walk->run_end = (pos + walk->run.length + page_size - 1) >>
-			walk->page_shift;
-	walk->addr = ALIGN_DOWN(walk->run.dma, page_size);
+	if (rest > 0) {
+		walk->addr = sg_dma_address(walk->sg) + walk->known;
+		walk->left = (rest + page_mask) >> walk->page_shift;
+		walk->known = (walk->left << walk->page_shift) - rest;
+	} else {
+		walk->known = -rest;
+	}
+	walk->sg = sg_next(walk->sg);
 }
 
 static void xlt_walk_begin(struct xlt_walk *walk,
-			   const struct ib_umem_dmabuf *umem, u64 iova,
+			   const struct ib_umem_dmabuf *umem,
 			   unsigned int page_shift, u64 first)
 {
+	struct scatterlist *sg = umem->umem.sg_head.sgl;
+
 	*walk = (struct xlt_walk){
-		.umem = umem,
 		.page_shift = page_shift,
-		.offset = iova & (BIT_ULL(page_shift) - 1),
+		.sg = sg,
+		/* The first page may begin before the list does. */
+		.known = -(s64)(sg_dma_address(sg) &
+				(BIT_ULL(page_shift) - 1)),
 	};
-	while (walk->run_end <= first)
-		xlt_walk_next_run(walk);
-	walk->addr += (first - walk->index) << page_shift;
-	walk->index = first;
+	while (first >= walk->left) {
+		first -= walk->left;
+		walk->left = 0;
+		xlt_walk_next_segment(walk);
+	}
+	walk->left -= first;
+	walk->addr += first << page_shift;
 }
 
 static void xlt_walk_fill(struct xlt_walk *walk, __be64 *pas, u64 count,
@@ -189,11 +198,13 @@ static void xlt_walk_fill(struct xlt_walk *walk, __be64 *pas, u64 count,
 	while (count) {
 		u64 n, addr;
 
-		if (walk->index == walk->run_end)
-			xlt_walk_next_run(walk);
-		n = min(count, walk->run_end - walk->index);
+		if (!walk->left) {
+			xlt_walk_next_segment(walk);
+			continue;
+		}
+		n = min(count, walk->left);
 		count -= n;
-		walk->index += n;
+		walk->left -= n;
 		for (addr = walk->addr; n; n--, addr += page_size)
 			*pas++ = cpu_to_be64(addr | flags);
 		walk->addr = addr;
@@ -215,7 +226,7 @@ void mlx5_ib_dmabuf_fill_pas(const struct ib_umem_dmabuf *umem, u64 iova,
 {
 	struct xlt_walk walk;
 
-	xlt_walk_begin(&walk, umem, iova, page_shift, 0);
+	xlt_walk_begin(&walk, umem, page_shift, 0);
 	xlt_walk_fill(&walk, pas,
 		      mlx5_ib_dmabuf_num_entries(iova, umem->umem.length,
 						 page_shift), flags);
@@ -312,8 +323,7 @@ static int key_write(struct mlx5_ib_dmabuf_key *key, u64 first, u64 last,
 	wr.wr.sg_list = &sge;
 	wr.wr.num_sge = 1;
 
-	xlt_walk_begin(&walk, key->umem, key->mr->mmkey.iova, page_shift,
-		       first);
+	xlt_walk_begin(&walk, key->umem, page_shift, first);
 	while (first < last && !err) {
 		u64 count = min_t(u64, last - first,
 				  buf.size / sizeof(struct mlx5_mtt));
