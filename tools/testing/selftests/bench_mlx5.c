@@ -17,14 +17,16 @@
 #include <inttypes.h>
 #include <sched.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../rdma-dmabuf/stats.h"
 #include "mlx5_rig.h"
 #include "sim.h"
 #include "tap.h"
 
-#define ROUNDS		5
+#define ROUNDS		11
 #define SEGMENT		(2 * MIB)
+#define QUIET_SECONDS	3
 
 enum step {
 	REGISTER,
@@ -169,6 +171,18 @@ static void print(uint64_t bytes, bool instructions)
 	fflush(stdout);
 }
 
+/* The driver of a physical function makes keys in reserve, behind our back. */
+static void wait_for_reserve(void)
+{
+	uint64_t before, now = mlx5sim_stat(MLX5_LID, MLX5SIM_COMMANDS);
+
+	do {
+		before = now;
+		sleep(QUIET_SECONDS);
+		now = mlx5sim_stat(MLX5_LID, MLX5SIM_COMMANDS);
+	} while (now != before);
+}
+
 int main(void)
 {
 	static const uint64_t sizes[] = { 4 * KIB, 2 * MIB, 64 * MIB, 1 * GIB };
@@ -177,6 +191,7 @@ int main(void)
 
 	mlx5_rig_up(&rig);
 	follows = mlx5_follows_moves();
+	wait_for_reserve();
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		measure(sizes[i]);
 		print(sizes[i], instructions);
