@@ -21,6 +21,7 @@
 #define WRITTEN_IN	8	/* entries at a time, as the device's format has it */
 #define SPOT		(64 * KIB)
 #define BACK		(64 * MIB)
+#define LONGEST_SEGMENT	(4 * GIB - PAGE)
 
 static struct rig rig;
 
@@ -165,18 +166,26 @@ static void test_edge(uint64_t segment)
 	dmabuf_free(buf);
 }
 
-/* One piece in pages of 2 MiB: in larger ones, address and iova do not agree. */
+/*
+ * One piece in pages of 2 MiB: in larger ones, address and iova do not agree.  Where it
+ * is too long for one segment, a page begins in one and ends in the next.
+ */
 static void test_piece(uint64_t size)
 {
 	struct dmabuf_opts opts = {
-		.flags = VRAMSIM_CREATE_UNCLEARED, .segment_size = size,
+		.flags = VRAMSIM_CREATE_UNCLEARED,
+		.segment_size = size < LONGEST_SEGMENT ? size : LONGEST_SEGMENT,
 	};
 	struct dmabuf *buf = rig_vram(size, &opts);
 	struct place place = place_of(buf);
+	const struct drm_vramsim_segment *last = &place.segments[place.count - 1];
 	uint64_t iova = IOVA + ((place.segments->address ^ 2 * MIB) & (4 * MIB - 1));
+	char what[64];
 
-	is(place.count, 1, "one piece");
-	test_edge_window("one piece", buf, &place, size, iova, 0, size);
+	snprintf(what, sizeof(what), "a piece of %llu GiB", size / GIB);
+	is(place.count, (size - 1) / LONGEST_SEGMENT + 1, "%s: segments", what);
+	is(last->address + last->length, place.segments->address + size, "%s: one piece", what);
+	test_edge_window(what, buf, &place, opts.segment_size, iova, 0, size);
 	place_free(&place);
 	dmabuf_free(buf);
 }
@@ -282,7 +291,7 @@ out:
 
 int main(void)
 {
-	static const uint64_t edges[] = { 2 * GIB - PAGE, 2 * GIB, 2 * GIB + PAGE, 4 * GIB - PAGE };
+	static const uint64_t edges[] = { 2 * GIB - PAGE, 2 * GIB, 2 * GIB + PAGE, LONGEST_SEGMENT };
 	struct counters start;
 
 	mlx5_rig_up(&rig);
@@ -294,6 +303,7 @@ int main(void)
 	for (size_t i = 0; i < sizeof(edges) / sizeof(*edges); i++)
 		test_edge(edges[i]);
 	test_piece(3 * GIB);
+	test_piece(5 * GIB);
 	test_cache();
 	test_room();
 	ok(counters_back(&start, 2000), "all counters back to the start");
